@@ -1,0 +1,212 @@
+"""Which requirement answers for a violation: found out by control experiments.
+
+A row that reads back wrong may be the fault of the index, of the dtype, of the container or of writing as such. The
+program is replayed with one of these made plain at a time; the first one without which the violation goes away is to
+blame. Costs a few replays for each failure, and nothing while a storage conforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from storage_conformance.batch import Batch
+from storage_conformance.index import Index
+from storage_conformance.lab import Lab
+from storage_conformance.model import Model
+from storage_conformance.recorder import Found, Recorder
+from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Text, Tree, leaves, relabel
+from storage_conformance.trial import (
+    FORM_REQUIREMENTS, LAYOUT_REQUIREMENTS, Setup, Step, Trial, dtype_requirement, index_requirement, structure_requirements,
+)  # fmt: skip
+
+__all__ = ["attribute", "play"]
+
+GENERAL = frozenset({"SET-1", "SET-2", "SET-16", "GET-2", "IDX-20"})
+"""Requirements so general that something more specific may answer."""
+
+Program = tuple[Setup, list[Step]]
+
+
+def attribute(lab: Lab, setup: Setup, steps: list[Step], found: Found) -> str:
+    """The requirement to blame for `found`, met in the last of `steps`."""
+    if found.requirement not in GENERAL or not steps:
+        return found.requirement
+    for requirement, control in _controls(setup, steps, found):
+        if not _violates(lab, control, found):
+            return requirement
+    return found.requirement
+
+
+def play(lab: Lab, setup: Setup, *steps: Step) -> Trial:
+    """Runs a written program, for a check that tells a story of its own; violations go to the requirement to blame."""
+    done: list[Step] = []
+    try:
+        trial = Trial(lab, setup)
+        for step in steps:
+            done.append(step)
+            step.perform(trial)
+    except Found as found:
+        program = lab.program
+        requirement = attribute(lab, setup, done, found)
+        lab.program = program
+        raise Found(requirement, found.cause) from found
+    return trial
+
+
+def _violates(lab: Lab, program: Program, found: Found) -> bool:
+    """Whether the control shows a violation in its last step, of whatever general requirement."""
+    setup, steps = program
+    control = Lab(lab.backend, Recorder(), lab.folder, lab.device)
+    try:
+        trial = Trial(control, setup)
+        for step in steps:
+            step.perform(trial)
+    except Found:
+        return True
+    return False
+
+
+def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[str, Program]]:
+    *before, last = steps
+    arguments = last.arguments
+    index = arguments[0] if arguments and isinstance(arguments[0], Index) else None
+    batch = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], Batch) else None
+    writing = last.verb in ("write", "assign")
+    if writing:
+        yield "SET-3", (setup, [*before, Step(last.verb, (*arguments[:2], "grad", False))])
+        if len(arguments) > 2 and arguments[2] != "grad":
+            yield "SET-5", (setup, [*before, Step(last.verb, arguments[:2])])
+    if last.verb == "read" and "inference" in arguments:
+        yield "SET-5", (setup, [*before, Step("read", (index, "grad"))])
+    for axis, requirement in _batch_axes(steps):
+        yield requirement, (setup, [_each_batch(step, axis) for step in steps])
+    yield from _structure_controls(setup, steps)
+    if index is not None and index.form != "raw":
+        yield from _index_controls(setup, before, last, index, batch)
+    if last.verb == "read" and "item" in arguments:
+        yield "GET-3", (setup, [*before, Step("read", (index, *arguments[1:2]))])
+
+
+def _batch_axes(steps: list[Step]) -> list[tuple[Callable[[Batch], Batch], str]]:
+    """What can be made plain of the data, in all steps."""
+    batches = [argument for step in steps for argument in step.arguments if isinstance(argument, Batch)]
+    found: dict[str, Callable[[Batch], Batch]] = {}
+    for batch in reversed(batches):
+        if batch.layout != "plain":
+            found.setdefault(LAYOUT_REQUIREMENTS.get(batch.layout, "SET-6"), _with_plain_layout)
+        if batch.form != "dense":
+            found.setdefault(FORM_REQUIREMENTS[batch.form], _with_dense_form)
+        if batch.bits:
+            found.setdefault("DTYPE-4", _with_whole_numbers)
+    return [(axis, requirement) for requirement, axis in found.items()]
+
+
+def _with_plain_layout(batch: Batch) -> Batch:
+    return replace(batch, layout="plain")
+
+
+def _with_dense_form(batch: Batch) -> Batch:
+    return replace(batch, form="dense")
+
+
+def _with_whole_numbers(batch: Batch) -> Batch:
+    return replace(batch, bits=False)
+
+
+def _structure_controls(setup: Setup, steps: list[Step]) -> Iterator[tuple[str, Program]]:
+    node = setup.node
+    wanted = structure_requirements(node)
+    if any(isinstance(leaf, Text) for _, leaf in leaves(node)):
+        yield "DATA-17" if isinstance(node, Record) else "DATA-16", _with_node(setup, steps, _without_text(node))
+    if "DTYPE-5" in wanted:
+        filled = {leaf: Leaf(leaf.dtype, tuple(size or 1 for size in leaf.feature)) for leaf in _tensor_leaves(node)}
+        yield "DTYPE-5", _with_node(setup, steps, relabel(node, filled))
+    for dtype in dict.fromkeys(leaf.dtype for leaf in _tensor_leaves(node)):
+        if dtype != torch.float32:
+            plain = {leaf: Leaf(torch.float32, leaf.feature) for leaf in _tensor_leaves(node) if leaf.dtype == dtype}
+            yield dtype_requirement(dtype), _with_node(setup, steps, relabel(node, plain))
+    for requirement in ("DATA-3", "DATA-4"):
+        if requirement in wanted:
+            yield requirement, _with_node(setup, steps, _without_extra(node))
+    flat = Fields(tuple((f"leaf{n}", leaf) for n, leaf in enumerate(_tensor_leaves(node))))
+    if not isinstance(node, Fields) or any(not isinstance(child, Leaf) for _, child in node.children):
+        kinds = [r for r in ("DATA-7", "DATA-8", "DATA-6", "DATA-14", "DATA-1", "DATA-2") if r in wanted]
+        yield kinds[0], _with_node(setup, steps, flat)
+
+
+def _tensor_leaves(node: Node) -> list[Leaf]:
+    if isinstance(node, Leaf):
+        return [node]
+    return [leaf for _, child in getattr(node, "children", ()) for leaf in _tensor_leaves(child)]
+
+
+def _without_text(node: Node) -> Node:
+    if isinstance(node, Record):
+        return Record("Masked", (node.children[0], ("mask", Absent())), node.extra)
+    if isinstance(node, Fields | Tree):
+        return replace(node, children=tuple((n, _without_text(c)) for n, c in node.children if not isinstance(c, Text)))
+    return node
+
+
+def _without_extra(node: Node) -> Node:
+    if isinstance(node, Fields | Record):
+        return replace(node, extra=(), children=tuple((n, _without_extra(c)) for n, c in node.children))
+    return node
+
+
+def _with_node(setup: Setup, steps: list[Step], node: Node) -> Program:
+    return replace(setup, node=node), [_each_batch(step, lambda batch: _with_structure(batch, setup.node, node)) for step in steps]
+
+
+def _with_structure(batch: Batch, before: Node, after: Node) -> Batch:
+    return replace(batch, node=after) if batch.node == before else batch
+
+
+def _each_batch(step: Step, change: Callable[[Batch], Batch]) -> Step:
+    arguments = tuple(change(argument) if isinstance(argument, Batch) else argument for argument in step.arguments)
+    return Step(step.verb, arguments)
+
+
+def _index_controls(
+    setup: Setup, before: list[Step], last: Step, index: Index, batch: Batch | None
+) -> Iterator[tuple[str, Program]]:
+    model = _model_after(setup, before)
+    if model is None:
+        return
+    span = model.for_writing(index) if last.verb == "write" else model.for_reading(index)
+    plain, lead = index.plain(span)
+    arguments: tuple[Any, ...] = last.arguments[1:]
+    if batch is not None:
+        arguments = (replace(batch.reshaped(lead), form="dense"), *arguments[1:])
+    yield index_requirement(index), (setup, [*before, Step(last.verb, (plain, *arguments))])
+
+
+def _model_after(setup: Setup, steps: list[Step]) -> Model | None:
+    """The model after the steps, told without a storage; None where loads or copies are among them."""
+    model = Model(setup.size, setup.ndim, setup.trailing, setup.node)
+    dumps: dict[int, Model] = {}
+    for step in steps:
+        first = step.arguments[0] if step.arguments else None
+        if step.verb == "write":
+            model.set(model.for_writing(first), step.arguments[1])
+        elif step.verb == "assign":
+            model.assign(model.for_reading(first), step.arguments[1])
+        elif step.verb == "rewind":
+            continue
+        elif step.verb == "clear":
+            model.clear()
+        elif step.verb == "dump":
+            dumps[first] = model.copy()
+        elif step.verb == "load":
+            model.take(dumps[first])
+        elif step.verb == "load_elsewhere":
+            model, dumped = Model(step.arguments[1], setup.ndim, setup.trailing, setup.node), dumps[first]
+            model.take(dumped)
+        elif step.verb == "transfer" and first is not None:
+            source, model = model, Model(first, setup.ndim, setup.trailing, setup.node)
+            model.take(source)
+    return model
