@@ -1,0 +1,74 @@
+"""TorchRL's two lazy storages, which are imported when the first one is made."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from storage_conformance.backend import Backend
+from storage_conformance.backends.distributions import required_version
+
+__all__ = ["lazy_memmap_storage", "lazy_tensor_storage"]
+
+# What the documentation of TorchRL promises; `last_row`, `clear` and `detach` stand nowhere in it.
+_DOCUMENTED = frozenset({"pytree", "non_tensor", "state_dict", "pickle"})
+
+
+def lazy_tensor_storage() -> Backend:
+    """`torchrl.data.LazyTensorStorage`."""
+    return Backend("torchrl", _make, _DOCUMENTED, deviations="torchrl", version=_version("torchrl"))
+
+
+def lazy_memmap_storage() -> Backend:
+    """`torchrl.data.LazyMemmapStorage`, each storage in a folder of its own."""
+    scratch = _Scratch()
+    return Backend(
+        "torchrl-memmap",
+        scratch.make,
+        _DOCUMENTED,
+        deviations="torchrl-memmap",
+        version=_version("torchrl-memmap"),
+        context=scratch.opened,
+    )
+
+
+def _version(backend: str) -> str:
+    return required_version(
+        "torchrl", package="torchrl", backend=backend, install="pip install 'lazy-tensor-storage[torchrl]'"
+    )
+
+
+def _make(*args: Any, **keywords: Any) -> Any:
+    from torchrl.data import LazyTensorStorage
+
+    return LazyTensorStorage(*args, **keywords)
+
+
+class _Scratch:
+    """Folders for memory maps: each goes with its storage, and all of them at the end."""
+
+    def __init__(self) -> None:
+        self._root: Path | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        with tempfile.TemporaryDirectory(prefix="torchrl-memmap-", ignore_cleanup_errors=True) as folder:
+            self._root = Path(folder)
+            try:
+                yield
+            finally:
+                self._root = None
+
+    def make(self, *args: Any, **keywords: Any) -> Any:
+        from torchrl.data import LazyMemmapStorage
+
+        folder = tempfile.mkdtemp(dir=self._root)
+        storage = LazyMemmapStorage(*args, scratch_dir=folder, **keywords)
+        # A campaign makes thousands of storages: their files must not wait for its end.
+        weakref.finalize(storage, shutil.rmtree, folder, ignore_errors=True)
+        return storage
