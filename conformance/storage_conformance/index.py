@@ -13,9 +13,9 @@ from typing import Any
 import numpy
 import torch
 
-__all__ = ["ADVANCED", "Index", "Span", "at"]
+__all__ = ["Index", "Span", "at"]
 
-ADVANCED = frozenset({"range", "list", "tensor", "int32", "grid", "mask", "cells", "tuple", "uint8", "array", "mask_array"})
+_BASIC = frozenset({"int", "numpy", "scalar", "slice", "ellipsis", "raw"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Index:
 
     form: str
     args: tuple[Any, ...] = ()
+
+    @property
+    def advanced(self) -> bool:
+        """Whether results of a read with this index may not alias the storage."""
+        return self.form not in _BASIC and (self.form != "tuple" or any(entry.advanced for entry in self.args))
 
     def value(self) -> Any:
         """The object that is handed to a storage."""

@@ -16,7 +16,7 @@ from tensordict import TensorDictBase, is_tensorclass
 
 from storage_conformance.batch import Batch
 from storage_conformance.comparison import difference
-from storage_conformance.index import ADVANCED, Index, Span, at
+from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.listener import Journal, Listener
 from storage_conformance.model import Model
@@ -140,13 +140,13 @@ class Trial:
 
     def refuse_write(self, index: Index, batch: Batch, requirement: str) -> None:
         """A `set` that has to be refused, and to leave everything as it was."""
-        self.lab.refused(requirement, lambda: self._expecting(lambda: self.storage.set(index, batch)), what="the write")
+        self.lab.refused(requirement, lambda: self.storage.set(index, batch), what="the write")
         self.verify(law("ERR-1"))
         self._told("OBS-11", None)
 
     def refuse_assign(self, index: Index, batch: Batch, requirement: str) -> None:
         """An assignment that has to be refused, and to leave everything as it was."""
-        self.lab.refused(requirement, lambda: self._expecting(lambda: self.storage.assign(index, batch)), what="the assignment")
+        self.lab.refused(requirement, lambda: self.storage.assign(index, batch), what="the assignment")
         self.verify(law("ERR-2"))
         self._told("OBS-11", None)
 
@@ -210,7 +210,7 @@ class Trial:
             if any(tensor.requires_grad for tensor in tensors(value)):
                 raise Violation("a tensor that was read requires grad")
         self._count(index_requirement(index), *(("SET-5",) if mode != "grad" else ()))
-        if index.form in ADVANCED and mode != "inference":
+        if index.advanced and mode != "inference":
             for tensor in tensors(value):
                 _overwrite(tensor)
             self.storage.program.add("# the caller changes what it read")
@@ -219,7 +219,7 @@ class Trial:
 
     def refuse_read(self, index: Index, requirement: str) -> None:
         """A read that has to be refused."""
-        self.lab.refused(requirement, lambda: self._expecting(lambda: self.storage.get(index)), what="the read")
+        self.lab.refused(requirement, lambda: self.storage.get(index), what="the read")
         self.verify(law("QRY-1"))
 
     def look(self) -> None:
@@ -473,9 +473,8 @@ class Trial:
                 _equal(device, torch.device(self.lab.device), f"{storage.name}.device")
 
     def _verify_rows(self, storage: Subject, model: Model, blame: Blame, touched: set[int]) -> None:
-        index, cells = Index("slice", (0, model.readable, None)), tuple(range(len(model)))
+        cells = tuple(range(len(model)))
         lead = (model.readable, *model.trailing)
-        count = self._count
         try:
             value = storage.peek(slice(0, model.readable))
             contents = observe(value, model.node, lead)
@@ -486,7 +485,7 @@ class Trial:
             with self.lab.checking(requirement):
                 raise
         found = difference(model.node, cells, model.width, model.expected(cells), contents)
-        zeros = cells_never_written = [cell for cell in cells if cell not in model.cells]
+        zeros = [cell for cell in cells if cell not in model.cells]
         if found is not None:
             cell = cells[found.position]
             requirement = self._row_requirement(cell, found.leaf, model, blame, touched)
@@ -494,11 +493,10 @@ class Trial:
                 requirement = "IDX-5"
             with self.lab.checking(requirement):
                 raise found
-        count(*([blame.touched] if touched else []), *([blame.others] if len(touched) < len(cells) else []))
+        self._count(*([blame.touched] if touched else []), *([blame.others] if len(touched) < len(cells) else []))
         if zeros:
-            count(blame.zero, *(["LAZY-4"] if model.taken.intersection(cells_never_written) else []))
+            self._count(blame.zero, *(["LAZY-4"] if model.taken.intersection(zeros) else []))
         self._verify_leaves(storage, value, blame)
-        del index
 
     def _verify_leaves(self, storage: Subject, value: Any, blame: Blame) -> None:
         device = torch.device(self.lab.device)
@@ -555,10 +553,6 @@ class Trial:
     def _peek(self, index: Index, lead: tuple[int, ...]) -> list[Content]:
         with self.lab.checking("GET-2"):
             return observe(self.storage.peek(index), self.model.node, lead)
-
-    def _expecting(self, act: Any) -> None:
-        """Lets a refusal pass; the program notes that it was expected."""
-        act()
 
     def _all_rows(self) -> Span:
         return Span(tuple(range(len(self.model))), (self.model.readable, *self.model.trailing), self.model.trailing)

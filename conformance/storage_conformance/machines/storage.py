@@ -7,6 +7,9 @@ Arguments are small facts, so that a program can be replayed, simplified and wri
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from math import prod
 from typing import Any
 
 from hypothesis import strategies as st
@@ -18,48 +21,136 @@ from storage_conformance.lab import Lab
 from storage_conformance.model import Model
 from storage_conformance.recorder import Found
 from storage_conformance.strategies.faults import bad_indices, spoiled
-from storage_conformance.strategies.indices import read_indices, set_indices
+from storage_conformance.strategies.indices import appends, overwrites, read_indices, set_indices
 from storage_conformance.strategies.structures import structures
-from storage_conformance.structure import Leaf, Text, leaves
+from storage_conformance.structure import Fields, Leaf, Node, Record, Text, leaves
 from storage_conformance.trial import Setup, Step, Trial
 
-__all__ = ["StorageMachine", "batches", "setups"]
+__all__ = ["StorageMachine", "setups"]
 
-MODES = ("grad", "grad", "grad", "no_grad", "inference")
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+RUNNER = st.runner()
+SEEDS = st.integers(0, 3)
+BITS = st.sampled_from((False, False, False, True))
+ONE_IN_FOUR = st.sampled_from((False, False, False, True))
+STACKED, LISTED = st.sampled_from(("list", "lazy")), st.just("list")
+LAYOUTS = st.sampled_from(
+    ("plain", "plain", "plain", "plain", "transposed", "strided", "expanded", "requires_grad", "inference", "locked")
+)
+SEVERAL = st.sampled_from(("range", "list", "tensor", "slice"))
+UNSTACKABLE = ("int", "numpy", "scalar", "tuple", "cells", "grid")
+MODES = st.sampled_from(("grad", "grad", "grad", "no_grad", "inference"))
+EMPTY_INDICES = (Index("list"), Index("range", (0, 0)), Index("slice", (0, 0, None)), Index("tensor"))
 
 
+@cache
 def setups(features: frozenset[str]) -> st.SearchStrategy[Setup]:
     """Storages of small capacity, so that full, wrapped and overwritten states are common."""
-    trailing = st.sampled_from(((), (), (), (2,), (3,), (1,), (2, 2), (3, 1)))
-    return trailing.flatmap(
-        lambda t: st.builds(
-            Setup,
-            size=st.integers(1, 8) if not t else st.integers(1, 8 * (t[0] if len(t) == 1 else 2)),
-            ndim=st.just(1 + len(t)),
-            trailing=st.just(t),
-            node=structures(features, one_dimension=not t),
-            device=st.sampled_from(("cpu", "cpu", "auto")),
-            listeners=st.sampled_from((0, 0, 1, 2)),
-        )
+    return st.sampled_from(((), (), (), (2,), (3,), (1,), (2, 2), (3, 1))).flatmap(lambda t: _setups(features, t))
+
+
+@cache
+def _setups(features: frozenset[str], trailing: tuple[int, ...]) -> st.SearchStrategy[Setup]:
+    most = 8 * (prod(trailing) if len(trailing) < 2 else 2)
+    return st.builds(
+        Setup,
+        size=st.integers(1, most),
+        ndim=st.just(1 + len(trailing)),
+        trailing=st.just(trailing),
+        node=structures(features, one_dimension=not trailing),
+        device=st.sampled_from(("cpu", "cpu", "auto")),
+        listeners=st.sampled_from((0, 0, 1, 2)),
     )
 
 
-def batches(setup: Setup, lead: tuple[int, ...], *, stackable: bool) -> st.SearchStrategy[Batch]:
+def draw_batch(draw: Draw, node: Node, lead: tuple[int, ...], *, stackable: bool) -> Batch:
     """Valid data of a leading shape, in every layout and form."""
-    plain = all(isinstance(leaf, Leaf) for _, leaf in leaves(setup.node))
-    seeds, bits = st.integers(0, 40), st.sampled_from((False, False, False, True))
-    named = st.booleans()
-    dense = st.builds(
-        Batch, st.just(setup.node), st.just(lead), seed=seeds, bits=bits, device_named=named,
-        layout=st.sampled_from(("plain", "plain", "plain", "plain", "transposed", "strided", "expanded", "requires_grad", "inference", "locked") if plain else ("plain",)),
-    )  # fmt: skip
-    if not (stackable and lead and lead[0]):
-        return dense
-    forms = ("list", "lazy") if hasattr(setup.node, "extra") else ("list",)
-    stacked = st.builds(
-        Batch, st.just(setup.node), st.just(lead), seed=seeds, bits=bits, form=st.sampled_from(forms), device_named=named
-    )
-    return st.one_of(dense, dense, dense, stacked)
+    found = leaves(node)
+    seed, bits, named = draw(SEEDS), draw(BITS), draw(st.booleans())
+    if stackable and lead and lead[0] and draw(ONE_IN_FOUR):
+        forms = STACKED if isinstance(node, Fields | Record) else LISTED
+        return Batch(node, lead, seed, bits, form=draw(forms), device_named=named)
+    plain = all(isinstance(leaf, Leaf) for _, leaf in found)
+    return Batch(node, lead, seed, bits, layout=draw(LAYOUTS) if plain else "plain", device_named=named)
+
+
+@cache
+def below(stop: int) -> st.SearchStrategy[int]:
+    """Integers from 0 to `stop - 1`. Cached, as all strategies here: building one costs more than drawing from it."""
+    return st.integers(0, stop - 1)
+
+
+@st.composite
+def writes(draw: Draw, kind: Callable[..., st.SearchStrategy[Index]]) -> tuple[Index, Batch]:
+    """An index for a `set` and data for it."""
+    machine: StorageMachine = draw(RUNNER)
+    model = machine.model
+    index = draw(kind(model.capacity, model.readable, model.trailing, fresh=model.fresh))
+    return index, machine.batch_for(draw, index, model.for_writing(index))
+
+
+@st.composite
+def assignments(draw: Draw) -> tuple[Index, Batch]:
+    """An index for an assignment and data for it."""
+    machine: StorageMachine = draw(RUNNER)
+    index = draw(read_indices(machine.model.readable, machine.model.trailing))
+    return index, machine.batch_for(draw, index, machine.model.for_reading(index))
+
+
+@st.composite
+def reads(draw: Draw) -> Index:
+    """An index for a read, sometimes of no rows."""
+    model = draw(RUNNER).model
+    index: Index = draw(read_indices(model.readable, model.trailing, empty=True))
+    return index
+
+
+@st.composite
+def refusals(draw: Draw, verb: str) -> tuple[Index, Batch, str]:
+    """A write that has to be refused: for its index, or for its data."""
+    machine: StorageMachine = draw(RUNNER)
+    model = machine.model
+    rows, beyond = (model.capacity, "CAP-4") if verb == "set" else (model.readable, "SET-17")
+    if draw(ONE_IN_FOUR):
+        index, requirement = draw(bad_indices(rows, model.ndim, beyond=beyond))
+        return index, _data_beside(index, model), requirement
+    fresh = model.fresh
+    if draw(st.booleans()):
+        index, lead = Index("int", (draw(below(rows)),)), model.trailing
+    else:
+        count, form = min(2, rows), draw(SEVERAL)
+        index, lead = Index(form, (0, count, 1) if form in ("range", "slice") else tuple(range(count))), (count, *model.trailing)
+    batch = Batch(model.node, lead, draw(SEEDS))
+    variants = [
+        (bad, requirement)
+        for bad, requirement in spoiled(batch, model.trailing, fresh=fresh, rows_named=index.form != "int")
+        if requirement != "DATA-15" or machine.lab.claims("pytree")
+    ]
+    if not variants:
+        return Index("raw", (True, "True")), batch, "IDX-15"
+    return index, *variants[draw(below(len(variants)))]
+
+
+@st.composite
+def bad_reads(draw: Draw) -> tuple[Index, str]:
+    """An index that cannot be read, and the requirement that says so."""
+    model = draw(RUNNER).model
+    found: tuple[Index, str] = draw(bad_indices(model.readable, model.ndim, beyond="GET-1"))
+    return found
+
+
+@st.composite
+def slots(draw: Draw) -> int:
+    """The number of a dump."""
+    known = sorted(draw(RUNNER).trial.dumps)
+    return int(known[draw(below(len(known)))])
+
+
+@st.composite
+def copies(draw: Draw) -> str:
+    """A way to get another storage from this one, among those that the backend claims."""
+    known = draw(RUNNER).kinds_of_copies()
+    return str(known[draw(below(len(known)))])
 
 
 class StorageMachine(RuleBasedStateMachine):
@@ -76,7 +167,7 @@ class StorageMachine(RuleBasedStateMachine):
 
     # --- running ---------------------------------------------------------------------------------------------------
 
-    @initialize(setup=st.runner().flatmap(lambda machine: setups(machine.lab.backend.features)))
+    @initialize(setup=RUNNER.flatmap(lambda machine: setups(machine.lab.backend.features)))
     def make(self, setup: Setup) -> None:
         self.setup = setup
         self.restart()
@@ -114,158 +205,124 @@ class StorageMachine(RuleBasedStateMachine):
     def written(self) -> bool:
         return self.trial is not None and not self.model.fresh
 
-    # --- strategies that depend on the state ------------------------------------------------------------------------
+    def dumped(self) -> bool:
+        return self.trial is not None and bool(self.trial.dumps)
 
-    def _data_for(self, span: Span, index: Index) -> st.SearchStrategy[Batch]:
-        assert self.setup is not None
-        single = index.form in ("int", "numpy", "scalar", "tuple", "cells", "grid")
-        return batches(self.setup, span.lead, stackable=not single and not self._has_text())
+    def batch_for(self, draw: Draw, index: Index, span: Span) -> Batch:
+        """Data of the leading shape of `span`, with values that no earlier step wrote."""
+        node = self.model.node
+        stackable = index.form not in UNSTACKABLE and not any(isinstance(leaf, Text) for _, leaf in leaves(node))
+        batch = draw_batch(draw, node, span.lead, stackable=stackable)
+        return replace(batch, seed=batch.seed + 4 * len(self.steps))
 
-    def _has_text(self) -> bool:
-        return any(isinstance(leaf, Text) for _, leaf in leaves(self.model.node))
-
-    def _writes(self) -> st.SearchStrategy[tuple[Index, Batch]]:
-        model = self.model
-        indices = set_indices(model.capacity, model.readable, model.trailing, fresh=model.fresh)
-        return indices.flatmap(lambda index: st.tuples(st.just(index), self._data_for(model.for_writing(index), index)))
-
-    def _assignments(self) -> st.SearchStrategy[tuple[Index, Batch]]:
-        model = self.model
-        indices = read_indices(model.readable, model.trailing)
-        return indices.flatmap(lambda index: st.tuples(st.just(index), self._data_for(model.for_reading(index), index)))
-
-    def _refused_writes(self) -> st.SearchStrategy[tuple[Index, Batch, str]]:
-        model = self.model
-        one = Batch(model.node, model.trailing)
-        bad = bad_indices(model.capacity, model.ndim, beyond="CAP-4").map(lambda b: (b[0], _data_beside(b[0], model), b[1]))
-        row = st.integers(0, model.capacity - 1)
-        single = row.flatmap(lambda r: self._choice(Index("int", (r,)), spoiled(one, model.trailing, fresh=model.fresh, rows_named=False)))
-        count = min(2, model.capacity)
-        several = st.sampled_from(("range", "list", "tensor", "slice")).flatmap(
-            lambda form: self._choice(
-                Index(form, (0, count, 1) if form in ("range", "slice") else tuple(range(count))),
-                spoiled(Batch(model.node, (count, *model.trailing)), model.trailing, fresh=model.fresh, rows_named=True),
-            )
-        )
-        return st.one_of(bad, single, several)
-
-    def _refused_assignments(self) -> st.SearchStrategy[tuple[Index, Batch, str]]:
-        model = self.model
-        rows = model.readable
-        one = Batch(model.node, model.trailing)
-        bad = bad_indices(rows, model.ndim, beyond="SET-17").map(lambda b: (b[0], _data_beside(b[0], model), b[1]))
-        single = st.integers(0, rows - 1).flatmap(
-            lambda r: self._choice(Index("int", (r,)), spoiled(one, model.trailing, fresh=False, rows_named=False))
-        )
-        return st.one_of(bad, single)
-
-    def _choice(self, index: Index, variants: list[tuple[Batch, str]]) -> st.SearchStrategy[tuple[Index, Batch, str]]:
-        known = [(index, batch, rule_) for batch, rule_ in variants if rule_ != "DATA-15" or self.lab.claims("pytree")]
-        return st.sampled_from(known) if known else st.just((Index("raw", (True, "True")), Batch(self.model.node, self.model.trailing), "IDX-15"))
+    def kinds_of_copies(self) -> list[str]:
+        pickles = ["pickle"] if self.lab.claims("pickle") else []
+        return ["deepcopy", *pickles, *(["transfer", "restore", "rewind"] if self.lab.claims("state_dict") else [])]
 
     # --- rules ------------------------------------------------------------------------------------------------------
+    # Hypothesis leaves out a random part of the rules in each program; what matters most has several of them.
 
-    @rule(write=st.runner().flatmap(lambda machine: machine._writes()), mode=st.sampled_from(MODES))
+    @rule(write=writes(appends), mode=MODES)
+    def append(self, write: tuple[Index, Batch], mode: str) -> None:
+        self.perform("write", *write, mode)
+
+    @rule(write=writes(overwrites), mode=MODES)
+    def overwrite(self, write: tuple[Index, Batch], mode: str) -> None:
+        self.perform("write", *write, mode)
+
+    @rule(write=writes(set_indices), mode=MODES)
     def write(self, write: tuple[Index, Batch], mode: str) -> None:
         self.perform("write", *write, mode)
 
-    @rule(write=st.runner().flatmap(lambda machine: machine._writes()), mode=st.sampled_from(MODES))
-    def write_again(self, write: tuple[Index, Batch], mode: str) -> None:
-        self.perform("write", *write, mode)
-
     @precondition(readable)
-    @rule(write=st.runner().flatmap(lambda machine: machine._assignments()), mode=st.sampled_from(MODES))
+    @rule(write=assignments(), mode=MODES)
     def assign(self, write: tuple[Index, Batch], mode: str) -> None:
         self.perform("assign", *write, mode)
 
     @precondition(readable)
-    @rule(
-        index=st.runner().flatmap(lambda machine: read_indices(machine.model.readable, machine.model.trailing, empty=True)),
-        mode=st.sampled_from(MODES),
-        spelling=st.sampled_from(("get", "item")),
-    )
-    def read(self, index: Index, mode: str, spelling: str) -> None:
-        self.perform("read", index, mode, spelling)
+    @rule(write=assignments(), mode=MODES)
+    def assign_again(self, write: tuple[Index, Batch], mode: str) -> None:
+        self.perform("assign", *write, mode)
 
-    @rule(index=st.sampled_from((Index("list"), Index("range", (0, 0)), Index("slice", (0, 0, None)), Index("tensor"))))
-    def write_nothing(self, index: Index) -> None:
-        self.perform("write_nothing", index, Batch(self.model.node, (0, *self.model.trailing)))
+    @precondition(readable)
+    @rule(index=reads(), mode=MODES)
+    def get(self, index: Index, mode: str) -> None:
+        self.perform("read", index, mode, "get")
 
-    @rule(fault=st.runner().flatmap(lambda machine: machine._refused_writes()))
+    @precondition(readable)
+    @rule(index=reads())
+    def get_item(self, index: Index) -> None:
+        self.perform("read", index, "grad", "item")
+
+    @rule(fault=refusals("set"))
     def refuse_write(self, fault: tuple[Index, Batch, str]) -> None:
         self.perform("refuse_write", *fault)
 
     @precondition(readable)
-    @rule(fault=st.runner().flatmap(lambda machine: machine._refused_assignments()))
+    @rule(fault=refusals("assign"))
     def refuse_assign(self, fault: tuple[Index, Batch, str]) -> None:
         self.perform("refuse_assign", *fault)
 
     @precondition(readable)
-    @rule(fault=st.runner().flatmap(lambda machine: bad_indices(machine.model.readable, machine.model.ndim, beyond="GET-1")))
+    @rule(fault=bad_reads())
     def refuse_read(self, fault: tuple[Index, str]) -> None:
         self.perform("refuse_read", *fault)
 
-    @rule()
-    def look(self) -> None:
-        self.perform("look")
+    @rule(index=st.sampled_from((None, None, *EMPTY_INDICES)))
+    def change_nothing(self, index: Index | None) -> None:
+        if index is None:
+            self.perform("look")
+        else:
+            self.perform("write_nothing", index, Batch(self.model.node, (0, *self.model.trailing)))
 
     @precondition(written)
     @rule(slot=st.integers(0, 1), verb=st.sampled_from(("dumps", "dumps", "dump", "save")))
     def dump(self, slot: int, verb: str) -> None:
         self.perform("dump", slot, verb)
 
-    @precondition(lambda self: self.trial is not None and self.trial.dumps)
-    @rule(data=st.runner().flatmap(lambda machine: st.sampled_from(sorted(machine.trial.dumps))), verb=st.sampled_from(("loads", "loads", "load")))
-    def load(self, data: int, verb: str) -> None:
-        if self.trial is not None and self.trial.dumps[data][1].readable <= self.model.capacity:
-            self.perform("load", data, verb)
+    @precondition(dumped)
+    @rule(
+        slot=slots(),
+        verb=st.sampled_from(("loads", "loads", "load")),
+    )
+    def load(self, slot: int, verb: str) -> None:
+        if self.trial is not None and self.trial.dumps[slot][1].readable <= self.model.capacity:
+            self.perform("load", slot, verb)
 
-    @precondition(lambda self: self.trial is not None and self.trial.dumps)
-    @rule(data=st.runner().flatmap(lambda machine: st.sampled_from(sorted(machine.trial.dumps))), more=st.integers(-2, 8))
-    def load_elsewhere(self, data: int, more: int) -> None:
+    @precondition(dumped)
+    @rule(slot=slots(), more=st.integers(-2, 8))
+    def load_elsewhere(self, slot: int, more: int) -> None:
         if self.trial is None:
             return
-        rows, width = self.trial.dumps[data][1].readable, self.model.width
+        rows, width = self.trial.dumps[slot][1].readable, self.model.width
         size = max(1, rows * width + more)
-        if -(-size // width) >= rows:
-            self.perform("load_elsewhere", data, size)
+        fits = -(-size // width) >= rows
+        self.perform("load_elsewhere" if fits else "refuse_load", slot, size)
+
+    @precondition(readable)
+    @rule(kind=copies(), more=st.integers(0, 8))
+    def copy(self, kind: str, more: int) -> None:
+        if kind in ("deepcopy", "pickle"):
+            self.perform(kind)
+        elif kind == "rewind":
+            self.perform("rewind", Batch(self.model.node, self.model.trailing, seed=more))
         else:
-            self.perform("refuse_load", data, size)
-
-    @precondition(written)
-    @rule()
-    def deepcopy(self) -> None:
-        self.perform("deepcopy")
-
-    @precondition(lambda self: self.readable() and self.lab.claims("pickle"))
-    @rule()
-    def pickle(self) -> None:
-        self.perform("pickle")
-
-    @precondition(lambda self: self.readable() and self.lab.claims("state_dict"))
-    @rule(more=st.one_of(st.none(), st.integers(0, 8)))
-    def transfer(self, more: int | None) -> None:
-        self.perform("transfer", None if more is None else len(self.model) + more)
-
-    @precondition(lambda self: self.readable() and self.lab.claims("state_dict"))
-    @rule(seed=st.integers(0, 40))
-    def rewind(self, seed: int) -> None:
-        self.perform("rewind", Batch(self.model.node, self.model.trailing, seed=seed))
+            self.perform("transfer", len(self.model) + more if kind == "transfer" else None)
 
     @precondition(lambda self: self.readable() and self.lab.claims("clear"))
     @rule()
     def clear(self) -> None:
         self.perform("clear")
 
-    @precondition(lambda self: self.trial is not None and len(self.trial.listeners) < 3)
-    @rule()
-    def attach(self) -> None:
-        self.perform("attach")
-
-    @precondition(lambda self: self.trial is not None and len(self.trial.listeners) > 1 and self.lab.claims("detach"))
-    @rule()
-    def detach(self) -> None:
-        self.perform("detach")
+    @rule(more=st.booleans())
+    def entities(self, more: bool) -> None:
+        if self.trial is None:
+            return
+        count = len(self.trial.listeners)
+        if more and count < 3:
+            self.perform("attach")
+        elif count > 1 and self.lab.claims("detach"):
+            self.perform("detach")
 
 
 def _data_beside(index: Index, model: Model) -> Batch:

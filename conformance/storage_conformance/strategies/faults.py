@@ -7,6 +7,7 @@ already written the first one.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Te
 __all__ = ["bad_indices", "spoiled"]
 
 
+@cache
 def bad_indices(rows: int, ndim: int, *, beyond: str) -> st.SearchStrategy[tuple[Index, str]]:
     """Indices that must be refused where `rows` rows can be addressed; `beyond` is the requirement about higher rows."""
     far = st.integers(rows, rows + 2)

@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 
 from hypothesis import strategies as st
 
 from storage_conformance.index import Index
 
-__all__ = ["read_indices", "row_indices", "set_indices"]
+__all__ = ["appends", "overwrites", "read_indices", "row_indices", "set_indices"]
 
 
+@cache
+def appends(capacity: int, readable: int, trailing: tuple[int, ...], *, fresh: bool) -> st.SearchStrategy[Index]:
+    """Indices of the next rows, from the beginning again where the storage is full."""
+    start, room = (readable, capacity - readable) if readable < capacity else (0, capacity)
+
+    def rows(drawn: tuple[str, int]) -> Index:
+        form, count = drawn
+        bounds = (start, start + min(count, room))
+        return Index(form, (*bounds, 1)) if form in ("range", "slice") else Index(form, tuple(range(*bounds)))
+
+    several = st.tuples(st.sampled_from(("range", "slice", "tensor", "list")), st.integers(1, 3)).map(rows)
+    return st.one_of(several, st.just(Index("int", (start,))))
+
+
+@cache
+def overwrites(capacity: int, readable: int, trailing: tuple[int, ...], *, fresh: bool) -> st.SearchStrategy[Index]:
+    """Indices of rows that hold something already, if there are any."""
+    return row_indices(readable or capacity, negative=False).map(lambda index: _bounded(index, readable, capacity))
+
+
+@cache
 def set_indices(capacity: int, readable: int, trailing: tuple[int, ...], *, fresh: bool) -> st.SearchStrategy[Index]:
-    """Indices of at least one row for a `set`: they resolve against the capacity.
-
-    Appending where the length stands comes first, since a program without it never fills a storage.
-    """
-    append = st.integers(1, max(1, min(3, capacity - readable))).map(
-        lambda n: Index("range", (readable, readable + n)) if readable < capacity else Index("range", (0, min(n, capacity)))
-    )
+    """Indices of at least one row for a `set`: anywhere in the capacity, around its end, and single elements."""
     wrapped = st.tuples(st.integers(0, capacity - 1), st.integers(1, min(capacity, 4))).map(
         lambda drawn: Index("list", tuple((drawn[0] + k) % capacity for k in range(drawn[1])))
     )
-    kinds = [append, append, row_indices(capacity, negative=False), wrapped]
+    kinds = [row_indices(capacity, negative=False), wrapped]
     if trailing and not fresh:
         kinds.append(_tuples(capacity, trailing, negative=False))
     return st.one_of(kinds)
 
 
+def _bounded(index: Index, readable: int, capacity: int) -> Index:
+    """The same rows for a `set`, which reads open ends and masks against the capacity."""
+    if readable in (0, capacity):
+        return index
+    if index.form == "mask":
+        return Index("mask", (*index.args, *[False] * (capacity - readable)))
+    if index.form == "ellipsis":
+        return Index("slice", (0, readable, None))
+    if index.form == "slice":
+        return Index("slice", slice(*index.args).indices(readable))
+    return index
+
+
+@cache
 def read_indices(readable: int, trailing: tuple[int, ...], *, empty: bool = False) -> st.SearchStrategy[Index]:
     """Indices for `get` and `[]=`: they resolve against the readable rows, of which there is at least one."""
     kinds = [row_indices(readable, negative=True)]
@@ -38,6 +68,7 @@ def read_indices(readable: int, trailing: tuple[int, ...], *, empty: bool = Fals
     return st.one_of(kinds)
 
 
+@cache
 def row_indices(rows: int, *, negative: bool) -> st.SearchStrategy[Index]:
     """Indices of rows, of every kind, for `rows` rows."""
     row = st.integers(0, rows - 1)

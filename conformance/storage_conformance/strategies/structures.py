@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from hypothesis import strategies as st
 
@@ -29,6 +31,7 @@ def leaf_nodes() -> st.SearchStrategy[Leaf]:
     return st.builds(Leaf, dtypes(), feature_shapes())
 
 
+@cache
 def structures(features: frozenset[str], *, one_dimension: bool) -> st.SearchStrategy[Node]:
     """Structures of items that a backend with these optional features has to take.
 
@@ -76,7 +79,7 @@ def structures(features: frozenset[str], *, one_dimension: bool) -> st.SearchStr
             st.builds(Fields, fields([("a", leaf), ("text", text)]), st.just(())),
             st.builds(Record, st.just("Captioned"), fields([("obs", leaf), ("caption", text)]), st.just(())),
         ]
-    return st.one_of(kinds)
+    return st.sampled_from(kinds).flatmap(lambda kind: kind)
 
 
 def _same_extra(node: Node) -> bool:
