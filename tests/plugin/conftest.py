@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# In-process runs forget the modules that they import: these must be the same for tests that patch them.
+import storage_conformance.session  # noqa: F401
+
 STORIES = """
 from storage_conformance.finding import Failure
 

@@ -44,7 +44,7 @@ class Deviation:
 
 def shipped() -> dict[str, Path]:
     """The lists inside this package, by name."""
-    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
+    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"), key=lambda p: p.stem)}
 
 
 def load(

@@ -199,18 +199,21 @@ def _section(title: str, records: list[Record], width: int, text: Callable[[Reco
 
 
 def _grouped(title: str, records: list[Record], width: int) -> Iterator[Line]:
-    """Ids under the reason that they share."""
+    """Ids under the reason that they share, once for all backends that share them."""
     if not records:
         return
     yield Line("")
     yield Line(f"{title} ({len(records)})", "bold")
-    several = len({record.backend for record in records}) > 1
-    groups: dict[str, list[str]] = {}
+    ids: dict[tuple[str, str], list[str]] = {}
     for record in records:
-        group = f"{record.backend}: {record.reason}" if several else record.reason
-        groups.setdefault(group, []).append(record.requirement)
-    for group, ids in groups.items():
-        head, *rest = _wrapped(f"{group}: {', '.join(ids)}", width, indent="    ")
+        ids.setdefault((record.reason, record.backend), []).append(record.requirement)
+    backends: dict[tuple[str, str], list[str]] = {}
+    for (reason, backend), found in ids.items():
+        backends.setdefault((reason, ", ".join(found)), []).append(backend)
+    several = len({record.backend for record in records}) > 1
+    for (reason, named), sharing in backends.items():
+        start = f"{', '.join(sharing)}: " if several else ""
+        head, *rest = _wrapped(f"{start}{reason}: {named}", width, indent="    ")
         yield Line(head[2:])
         yield from (Line(text) for text in rest)
 
