@@ -1,0 +1,44 @@
+# Each target sets up .venv by itself; `make` alone says what there is.
+BACKEND ?= reference
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help conformance thorough test check benchmarks clean
+
+help: ## this text
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo 'make conformance BACKEND=torchrl ARGS="-k CAP"   any backend, any option of pytest'
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,torchrl]'
+	touch $@
+
+conformance: $(READY) ## check that BACKEND meets SPEC.md
+	$(BIN)/pytest --conformance=$(BACKEND) $(ARGS)
+
+thorough: $(READY) ## the same, hunting ten times as long
+	$(BIN)/pytest --conformance=$(BACKEND) --conformance-profile=thorough $(ARGS)
+
+test: $(READY) ## the tests of this project, with one run of the suite on the reference
+	$(BIN)/pytest $(ARGS)
+
+check: $(READY) ## format, lint, types, tests, wheel
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/pytest $(ARGS)
+	$(BIN)/python -m build --wheel --outdir dist
+
+benchmarks: $(READY) ## speed of BACKEND
+	$(BIN)/pytest benchmarks --benchmark-only $(ARGS)
+
+clean: ## remove what make and the tools have made
+	rm -rf .venv dist build .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
