@@ -25,15 +25,18 @@ from storage_conformance.trial import (
 
 __all__ = ["attribute", "play"]
 
-GENERAL = frozenset({"SET-1", "SET-2", "SET-16", "GET-2", "IDX-20"})
+GENERAL = frozenset({"SET-1", "SET-2", "SET-13", "SET-14", "SET-16", "GET-2", "IDX-20"})
 """Requirements so general that something more specific may answer."""
+
+STATE = GENERAL | {"LEN-7", "CAP-1", "CAP-2", "LAZY-1", "LAZY-4", "DEV-2"}
+"""Requirements about the state after a write, which a misread index upsets."""
 
 Program = tuple[Setup, list[Step]]
 
 
 def attribute(lab: Lab, setup: Setup, steps: list[Step], found: Found) -> str:
     """The requirement to blame for `found`, met in the last of `steps`."""
-    if found.requirement not in GENERAL or not steps:
+    if not steps:
         return found.requirement
     for requirement, control in _controls(setup, steps, found):
         if not _violates(lab, control, found):
@@ -71,31 +74,48 @@ def _violates(lab: Lab, program: Program, found: Found) -> bool:
 
 
 def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[str, Program]]:
+    """Variants of the program with one thing made plain, and who answers if that mends it.
+
+    The autograd mode and the spelling of the device are never the point of another requirement, so they come first and
+    are asked of every violation; the rest only of violations of the general requirements.
+    """
     *before, last = steps
     arguments = last.arguments
-    index = arguments[0] if arguments and isinstance(arguments[0], Index) else None
-    batch = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], Batch) else None
-    writing = last.verb in ("write", "assign")
-    if writing:
+    if any(argument in ("no_grad", "inference") for step in steps for argument in step.arguments if isinstance(argument, str)):
+        yield "SET-5", (setup, [_in_grad_mode(step) for step in steps])
+    for layout, requirement in LAYOUT_REQUIREMENTS.items():
+        if any(batch.layout == layout for batch in _batches(steps)):
+            yield requirement, (setup, [_each_batch(step, _with_plain_layout) for step in steps])
+    if setup.device == "auto" and found.requirement != "DEV-5":
+        yield "DEV-5", (replace(setup, device="cpu"), steps)
+    if found.requirement not in STATE or last.verb not in ("write", "assign", "read"):
+        return
+    index = arguments[0]
+    batch = arguments[1] if isinstance(arguments[1], Batch) else None
+    if batch is not None and found.requirement in GENERAL:
         yield "SET-3", (setup, [*before, Step(last.verb, (*arguments[:2], "grad", False))])
-        if len(arguments) > 2 and arguments[2] != "grad":
-            yield "SET-5", (setup, [*before, Step(last.verb, arguments[:2])])
-    if last.verb == "read" and "inference" in arguments:
-        yield "SET-5", (setup, [*before, Step("read", (index, "grad"))])
+    yield from _index_controls(setup, before, last, index, batch)
+    if found.requirement not in GENERAL:
+        return
     for axis, requirement in _batch_axes(steps):
         yield requirement, (setup, [_each_batch(step, axis) for step in steps])
     yield from _structure_controls(setup, steps)
-    if index is not None and index.form != "raw":
-        yield from _index_controls(setup, before, last, index, batch)
-    if last.verb == "read" and "item" in arguments:
+    if "item" in arguments:
         yield "GET-3", (setup, [*before, Step("read", (index, *arguments[1:2]))])
+
+
+def _in_grad_mode(step: Step) -> Step:
+    return Step(step.verb, tuple("grad" if isinstance(a, str) and a in ("no_grad", "inference") else a for a in step.arguments))
+
+
+def _batches(steps: list[Step]) -> list[Batch]:
+    return [argument for step in steps for argument in step.arguments if isinstance(argument, Batch)]
 
 
 def _batch_axes(steps: list[Step]) -> list[tuple[Callable[[Batch], Batch], str]]:
     """What can be made plain of the data, in all steps."""
-    batches = [argument for step in steps for argument in step.arguments if isinstance(argument, Batch)]
     found: dict[str, Callable[[Batch], Batch]] = {}
-    for batch in reversed(batches):
+    for batch in reversed(_batches(steps)):
         if batch.layout != "plain":
             found.setdefault(LAYOUT_REQUIREMENTS.get(batch.layout, "SET-6"), _with_plain_layout)
         if batch.form != "dense":

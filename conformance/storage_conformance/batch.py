@@ -85,7 +85,8 @@ class Batch:
         return replace(self, lead=lead)
 
     def _dense(self, values: list[Any], lead: tuple[int, ...], device: torch.device | None) -> Any:
-        laid_out = [_lay_out(v, self.layout, device) if isinstance(v, torch.Tensor) else v for v in values]
+        layout = self._layout_for(lead)
+        laid_out = [_lay_out(v, layout, device) if isinstance(v, torch.Tensor) else v for v in values]
         if self.layout == "meta":  # the last leaf only: the fault hides behind sound ones
             last = max(n for n, v in enumerate(laid_out) if isinstance(v, torch.Tensor))
             laid_out[last] = laid_out[last].to("meta")
@@ -94,6 +95,10 @@ class Batch:
         if self.layout == "locked" and (isinstance(container, TensorDictBase) or is_tensorclass(container)):
             container.lock_()
         return container
+
+    def _layout_for(self, lead: tuple[int, ...]) -> str:
+        """Rows are expanded, never the features of a single item."""
+        return "plain" if self.layout == "expanded" and not lead else self.layout
 
     def _stacked(self, device: torch.device | None) -> Any:
         size = prod(self.lead[1:])
@@ -129,7 +134,7 @@ class Batch:
             if isinstance(leaf, Text):
                 found.append(repr(value[0]) if not lead else f"NonTensorStack.from_list({value!r})")
             else:
-                found.append(_layout_code(tensor_code(value, bits=self.bits), value, self.layout))
+                found.append(_layout_code(tensor_code(value, bits=self.bits), value, self._layout_for(lead)))
         if self.layout == "meta":
             found[-1] += '.to("meta")'
         return found

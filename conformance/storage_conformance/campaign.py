@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from types import TracebackType
@@ -34,6 +35,8 @@ from storage_conformance.suite.check import CHECKS, Check
 __all__ = ["Campaign", "SmokeError"]
 
 MACHINE = "machine"
+ATTRIBUTIONS = 60
+"""How many violations of one requirement are traced to who answers for them; more would say nothing new."""
 
 
 class SmokeError(Exception):
@@ -80,6 +83,7 @@ class Campaign:
         self.failures: dict[str, Failure] = {}
         self._stack = ExitStack()
         self._done: set[str] = set()
+        self._met: Counter[tuple[str | None, str]] = Counter()
 
     def __enter__(self) -> Campaign:
         self._stack.enter_context(self.backend.context())
@@ -161,6 +165,9 @@ class Campaign:
 
     def _found(self, found: Found, machine: StorageMachine, only: str | None) -> None:
         assert machine.setup is not None
+        self._met[only, found.requirement] += 1
+        if self._met[only, found.requirement] > ATTRIBUTIONS:
+            return
         program = machine.lab.program
         requirement = attribute(machine.lab, machine.setup, machine.steps, found)
         self._record(requirement, found, program.render, only)

@@ -28,13 +28,15 @@ class Lab:
         program: the calls made since the last `start`.
     """
 
+    _numbers = count()
+    """Of all labs: they share folders."""
+
     def __init__(self, backend: Backend, recorder: Recorder, folder: Path, device: str = "cpu"):
         self.backend = backend
         self.recorder = recorder
         self.folder = folder
         self.device = device
         self.program = Program()
-        self._numbers = count()
 
     def start(self) -> None:
         """Begins a new program."""
@@ -68,6 +70,7 @@ class Lab:
                 act()
             except Raised as raised:
                 error = raised.error
+                self.program.mark("has to be refused, and is")
             if error is None:
                 raise Violation(f"{what} was accepted; it has to be refused", aspect="accepted")
             if raises and not isinstance(error, raises):

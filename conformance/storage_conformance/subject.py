@@ -50,6 +50,12 @@ class Program:
     def add(self, template: str, *arguments: Any) -> None:
         self.lines.append((template, arguments))
 
+    def mark(self, remark: str) -> None:
+        """Appends a remark to the last line."""
+        if self.lines:
+            template, arguments = self.lines[-1]
+            self.lines[-1] = f"{template}  # {remark}", arguments
+
     def render(self) -> tuple[str, ...]:
         return tuple(template.format(*map(code_of, arguments)) for template, arguments in self.lines)
 

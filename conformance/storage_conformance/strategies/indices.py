@@ -73,7 +73,9 @@ def row_indices(rows: int, *, negative: bool) -> st.SearchStrategy[Index]:
     """Indices of rows, of every kind, for `rows` rows."""
     row = st.integers(0, rows - 1)
     signed = st.integers(-rows, rows - 1) if negative else row
-    several = st.lists(signed, min_size=1, max_size=min(rows + 1, 4)).map(tuple)
+    several = st.lists(row, min_size=1, max_size=min(rows + 1, 4)).map(tuple)
+    if negative:  # no row twice: which of two items it then holds is another matter
+        several = st.one_of(several, st.lists(signed, min_size=1, max_size=min(rows, 4), unique_by=lambda r: r % rows).map(tuple))
     return st.one_of(
         signed.map(lambda r: Index("int", (r,))),
         st.tuples(st.sampled_from(("numpy", "scalar")), signed).map(lambda drawn: Index(drawn[0], (drawn[1],))),
@@ -81,7 +83,7 @@ def row_indices(rows: int, *, negative: bool) -> st.SearchStrategy[Index]:
         st.tuples(row, row, st.sampled_from((1, 1, 2, -1))).map(_range),
         st.tuples(st.sampled_from(("list", "tensor", "int32")), several).map(lambda drawn: Index(*drawn)),
         st.lists(st.booleans(), min_size=rows, max_size=rows).map(lambda bits: Index("mask", (True, *bits[1:]))),
-        st.lists(signed, min_size=2, max_size=2).map(lambda r: Index("grid", ((2, 1), tuple(r)))),
+        st.lists(row, min_size=2, max_size=2).map(lambda r: Index("grid", ((2, 1), tuple(r)))),
         st.just(Index("ellipsis")),
         st.just(Index("slice", (None, None, None))),
     )
