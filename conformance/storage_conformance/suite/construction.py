@@ -2,71 +2,184 @@
 
 from __future__ import annotations
 
+from math import prod
+from numbers import Integral
 from typing import Any
 
 import numpy
 import torch
 from hypothesis import strategies as st
 
+from storage_conformance.batch import Batch
+from storage_conformance.index import at
 from storage_conformance.lab import Lab
 from storage_conformance.listener import Journal, Listener
-from storage_conformance.recorder import Violation
-from storage_conformance.subject import Literal
+from storage_conformance.recorder import Raised, Violation
+from storage_conformance.structure import Fields, Leaf, Node
+from storage_conformance.subject import Literal, Subject
+from storage_conformance.suite.capacity import must_equal, same_contents, span
 from storage_conformance.suite.check import check
+from storage_conformance.trial import Setup
+
+ROW = Leaf(feature=(2,))
 
 
-@check("NEW-1", examples=10, size=st.integers(1, 10))
+@check("NEW-1", examples=10, size=st.one_of(st.integers(1, 10), st.just(1000)))
 def a_size_is_enough(lab: Lab, size: int) -> None:
     with lab.checking("NEW-1"):
-        by_position = lab.make(size)
-        by_name = lab.backend.factory(max_size=size)
-        if by_position.attribute("ndim") != 1 or by_position.length() != 0 or len(by_name) != 0:
-            raise Violation("a new storage has ndim 1 and no rows", claim="(storage.ndim, len(storage)) == (1, 0)")
+        for storage in (Subject.make(lab.backend, lab.program, size), _made_by_name(lab, size)):
+            must_equal(storage.attribute("ndim"), 1, "storage.ndim")
+            must_equal(storage.length(), 0, "len(storage)")
 
 
-@check("NEW-2", examples=5, ndim=st.integers(1, 3))
-def ndim_is_the_argument(lab: Lab, ndim: int) -> None:
-    with lab.checking("NEW-2"):
-        found = lab.make(6, ndim=ndim).attribute("ndim")
-        if found != ndim:
-            raise Violation(f"ndim is {found!r}, expected {ndim}", claim=f"storage.ndim == {ndim}", actual=repr(found))
+def _made_by_name(lab: Lab, size: int) -> Subject:
+    lab.start()
+    lab.program.add(f"storage = make(max_size={size})")
+    try:
+        storage = lab.backend.factory(max_size=size)
+    except Exception as error:
+        raise Raised(error, "the constructor") from error
+    return Subject(storage, "storage", lab.program)
 
 
-@check("NEW-3", examples=20, size=st.sampled_from((2.0, 2.7, "3", None, True, False, [2], float("nan"), 1j)))
-def sizes_that_are_no_integers_are_refused(lab: Lab, size: Any) -> None:
-    lab.refused("NEW-3", lambda: lab.make(size), what=f"max_size={size!r}")
+@check("NEW-2", examples=6, extra=st.sampled_from(((), (2,), (2, 3))))
+def ndim_is_the_argument(lab: Lab, extra: tuple[int, ...]) -> None:
+    for ndim in (1, 2, 3, 4):
+        lab.start()
+        with lab.checking("NEW-2"):
+            storage = lab.make(6, ndim=ndim)
+            must_equal(storage.attribute("ndim"), ndim, "storage.ndim")
+        trailing = (2, 1, 1)[: ndim - 1]
+        with lab.checking("SET-1"):
+            storage.set(span(0, 2), Batch(Fields((("a", ROW),), extra), (2, *trailing)))
+        with lab.checking("NEW-2"):
+            must_equal(storage.attribute("ndim"), ndim, "storage.ndim")
 
 
-@check("NEW-4", examples=6, size=st.sampled_from((0, -1, -10)))
-def sizes_below_one_are_refused(lab: Lab, size: int) -> None:
-    lab.refused("NEW-4", lambda: lab.make(size), what=f"max_size={size}")
+def literal(value: Any) -> Literal:
+    """A number as an argument, written down so that it can be read back."""
+    if isinstance(value, numpy.generic):
+        return Literal(value, f"numpy.{type(value).__name__}({value})")
+    return Literal(value, f'float("{value}")' if repr(value) in ("inf", "nan") else repr(value))
 
 
-@check("NEW-5", examples=16, ndim=st.sampled_from((0, -1, 1.5, 1.0, "2", None, True, [1])))
-def an_ndim_that_counts_nothing_is_refused(lab: Lab, ndim: Any) -> None:
-    lab.refused("NEW-5", lambda: lab.make(4, ndim=ndim), what=f"ndim={ndim!r}")
+def _refuse(lab: Lab, requirement: str, argument: str, value: Any, **others: Any) -> None:
+    lab.start()
+    given = literal(value)
+    arguments = {**others, argument: given}
+    size = arguments.pop("max_size")
+    lab.refused(requirement, lambda: lab.make(size, **arguments), what=f"{argument}={given.text}")
 
 
-@check("NEW-6", examples=10, size=st.integers(1, 9), kind=st.sampled_from((numpy.int64, numpy.int32, numpy.uint8)))
-def any_integer_type_is_taken(lab: Lab, size: int, kind: Any) -> None:
-    with lab.checking("NEW-6"):
-        text = f"numpy.{kind.__name__}"
-        storage = lab.make(Literal(kind(size), f"{text}({size})"), ndim=Literal(kind(1), f"{text}(1)"))
-        storage.set(0, Literal(torch.ones(2), "torch.ones(2)"))
-        found = storage.attribute("max_size"), storage.attribute("ndim"), storage.length()
-        if found != (size, 1, 1):
-            raise Violation(f"max_size, ndim and len are {found}", claim=f"storage.max_size == {size}", actual=str(found[0]))
+NO_INTEGERS = (
+    2.0, 2.7, 1e6, "3", None, True, False, [2], (2,), float("nan"), float("inf"), 1j, numpy.float64(3.0),
+    numpy.bool_(True),
+)  # fmt: skip
 
 
-@check("NEW-7", examples=5, size=st.integers(1, 4))
-def storages_share_nothing(lab: Lab, size: int) -> None:
-    journal = Journal()
+@check("NEW-3", examples=2, ndim=st.sampled_from((1, 2)))
+def sizes_that_are_no_integers_are_refused(lab: Lab, ndim: int) -> None:
+    for size in NO_INTEGERS:
+        _refuse(lab, "NEW-3", "max_size", size, ndim=ndim)
+
+
+@check("NEW-4", examples=2, ndim=st.sampled_from((1, 2)))
+def sizes_below_one_are_refused(lab: Lab, ndim: int) -> None:
+    for size in (0, -1, -2, -10, -(2**40), numpy.int64(0), numpy.int8(-1)):
+        _refuse(lab, "NEW-4", "max_size", size, ndim=ndim)
+
+
+@check("NEW-5", examples=2, size=st.sampled_from((4, 1)))
+def an_ndim_that_counts_nothing_is_refused(lab: Lab, size: int) -> None:
+    for ndim in (0, -1, -2, numpy.int64(0), *NO_INTEGERS):
+        _refuse(lab, "NEW-5", "ndim", ndim, max_size=size)
+
+
+@Integral.register
+class Count:
+    """An integer type of somebody's own."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def __index__(self) -> int:
+        return self._value
+
+    __int__ = __index__
+
+
+INTEGERS: tuple[tuple[Any, str], ...] = (
+    (numpy.int64, "numpy.int64"), (numpy.int32, "numpy.int32"), (numpy.uint8, "numpy.uint8"),
+    (numpy.int8, "numpy.int8"), (numpy.uint64, "numpy.uint64"), (Count, "Count"),
+)  # fmt: skip
+
+
+@check("NEW-6", examples=6, size=st.one_of(st.just(127), st.integers(1, 20)))
+def any_integer_type_is_taken(lab: Lab, size: int) -> None:
+    """At 127 arithmetic in eight bits overflows."""
+    for kind, name in INTEGERS:
+        for ndim, trailing in ((1, ()), (2, (2,))):
+            lab.start()
+            if kind is Count:
+                lab.program.add("# Count is an integer type that has nothing but __index__ and __int__")
+            rows = -(-size // 2) if trailing else size
+            with lab.checking("NEW-6"):
+                storage = lab.make(
+                    Literal(kind(size), f"{name}({size})"), ndim=Literal(kind(ndim), f"{name}({ndim})")
+                )
+                must_equal(storage.attribute("ndim"), ndim, "storage.ndim")
+                must_equal(storage.attribute("max_size"), size, "storage.max_size")
+                storage.set(at(rows - 1), Batch(Leaf(), trailing, seed=1))
+                storage.set(span(0, rows), Batch(Leaf(), (rows, *trailing)))
+                width = 2 if trailing else 1
+                must_equal(storage.attribute("max_size"), rows * width, "storage.max_size")
+                must_equal(storage.length(), rows * width, "len(storage)")
+
+
+OTHER: Node = Fields((("a", Leaf(torch.int64)), ("b", ROW)))
+
+
+@check("NEW-7", examples=4, size=st.integers(4, 6), device=st.sampled_from(("cpu", "auto")))
+def storages_made_alike_share_nothing(lab: Lab, size: int, device: str) -> None:
+    if device == "auto" or lab.device == "cpu":
+        for trailing in ((), (2,)):
+            for late in (False, True):  # the second one is made before or after the first one is written
+                _write_one_of_two(
+                    lab, late, trailing, Setup(size, 1 + len(trailing), trailing, device=device)
+                )
+
+
+def _write_one_of_two(lab: Lab, late: bool, trailing: tuple[int, ...], setup: Setup) -> None:
+    one, other = Batch(ROW, trailing, seed=1), Batch(OTHER, trailing, seed=7)
+    lab.start()
+    journals = Journal(), Journal()
+    first = _watched(lab, "first", setup, journals[0])
+    second = None if late else _watched(lab, "second", setup, journals[1])
+    with lab.checking("SET-1"):
+        first.set(at(0), one)
+        first.set(at(1), one)
+    second = second or _watched(lab, "second", setup, journals[1])
     with lab.checking("NEW-7"):
-        first, second = lab.make(size), lab.make(size, name="second")
-        second.call("attach", Literal(Listener("entity", journal), "entity"))
-        first.set(0, Literal(torch.ones(2), "torch.ones(2)"))
-        if second.length() != 0 or journal:
-            raise Violation("a write to one storage reached another", claim="len(second) == 0", actual=str(second.length()))
-        second.set(0, Literal(torch.zeros(2), "torch.zeros(2)"))
-        if not torch.equal(first.get(0), torch.ones(2)):
-            raise Violation("a write to one storage changed the rows of another")
+        must_equal(second.length(), 0, "len(second)")
+        must_equal(second.attribute("shape"), None, "second.shape")
+        journals[0].clear()
+        second.set(at(0), other)
+        must_equal(len(journals[0]), 0, "calls of mark_update of the entity of first")
+        must_equal(second.length(), prod(trailing), "len(second)")
+        must_equal(first.length(), 2 * prod(trailing), "len(first)")
+        if not same_contents(first.get(at(0)), one):
+            raise Violation("a write to one storage changed the rows of the other")
+        if not same_contents(second.get(at(0)), other):
+            raise Violation("a storage holds rows of the other")
+        journals[1].clear()
+        first.set(at(0), one)
+        must_equal(len(journals[1]), 0, "calls of mark_update of the entity of second")
+
+
+def _watched(lab: Lab, name: str, setup: Setup, journal: Journal) -> Subject:
+    options = {"device": setup.device} if setup.device != "cpu" else {}
+    with lab.checking("NEW-1"):
+        storage = lab.make(setup.size, name=name, ndim=setup.ndim, **options)
+    with lab.checking("OBS-1"):
+        storage.call("attach", Literal(Listener(name, journal), f"entity_of_{name}"))
+    return storage
