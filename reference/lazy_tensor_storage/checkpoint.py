@@ -4,7 +4,7 @@ A dump is a folder with one file, ``storage.safetensors``. Its tensors:
 
 * ``leaf.0``, ``leaf.1``, ...: the readable rows of each leaf, ``[W, *T, *feature_shape]``; complex128, which
   safetensors does not know, as pairs of float64;
-* ``values``: one JSON document in UTF-8, as bytes: for each value that is not a tensor a list of ``W * P`` values.
+* ``values``: one JSON document in UTF-8, as bytes: for each value that is not a tensor a list of ``W * P``, or null.
 
 Its metadata have the ``manifest``, a JSON document, and ``manifest.crc32``. The manifest names the format, its version
 and that of the specification; it holds ``ndim``, the trailing shape, the number of rows, the last-written row, the tree
@@ -30,8 +30,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .schema import Schema, TensorNode
-from .snapshot import Snapshot, UnknownClass, checked, classes_of, plain_tree, tree_of
+from .nodes import TensorNode
+from .schema import Schema
+from .snapshot import Snapshot, UnknownClass, checked, classes_of, each, plain_tree, tree_of
 from .values import Several
 
 FILE = "storage.safetensors"
@@ -64,7 +65,7 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
     try:
         save_file(tensors, aside, metadata=metadata)
         _sync(aside)
-        os.replace(aside, folder / FILE)
+        aside.replace(folder / FILE)
     except safetensors.SafetensorError as error:
         raise OSError(f"cannot write a dump to {str(folder)!r}: {error}") from error
     finally:
@@ -120,9 +121,7 @@ def _document(snapshot: Snapshot) -> tuple[dict[str, Tensor], dict[str, str]]:
     tensors = {f"leaf.{place}": _stored(leaf) for place, leaf in enumerate(snapshot.leaves)}
     if snapshot.values:
         try:
-            text = json.dumps(
-                [[_json_of(value) for value in kept] for kept in snapshot.values], separators=(",", ":")
-            )
+            text = json.dumps([each(_json_of, column) for column in snapshot.values], separators=(",", ":"))
         except RecursionError:
             raise TypeError("a value is nested too deeply for a dump; nothing was written.") from None
         tensors["values"] = torch.frombuffer(bytearray(text, "utf-8"), dtype=torch.uint8)
@@ -171,7 +170,7 @@ def _verified(
             readable=manifest["rows"],
             last_row=manifest["last_row"],
             leaves=[_loaded(tensors[f"leaf.{node.position}"], node) for node in schema.leaves],
-            values=[[_value_of(value) for value in kept] for kept in values],
+            values=[each(_value_of, column) for column in values],
         )
     )
 
@@ -188,7 +187,10 @@ def _loaded(stored: Tensor, node: TensorNode) -> Tensor:
 
 
 def _checksum(tensor: Tensor) -> int:
-    return zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else 0
+    if not tensor.numel():
+        return 0
+    contents: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return zlib.crc32(contents)
 
 
 def _sync(path: Path) -> None:
@@ -218,8 +220,8 @@ def _json_of(value: Any) -> Any:
     if kind is bytes:
         return ["bytes", base64.b64encode(value).decode("ascii")]
     raise TypeError(
-        f"a value of type {kind.__module__}.{kind.__qualname__} has no exact JSON form, and a dump holds no pickle; nothing "
-        "was written."
+        f"a value of type {kind.__module__}.{kind.__qualname__} has no exact JSON form, and a dump holds no pickle; "
+        "nothing was written."
     )
 
 

@@ -15,8 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Index: TypeAlias = "int | slice | range | list[Any] | EllipsisType | Tensor | np.ndarray[Any, Any] | np.integer[Any] | tuple[Any, ...]"
-Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Index: TypeAlias = (
+    int
+    | slice
+    | range
+    | list[Any]
+    | EllipsisType
+    | Tensor
+    | np.ndarray[Any, Any]
+    | np.integer[Any]
+    | tuple[Any, ...]
+)
+Window: TypeAlias = int | slice | tuple[int | slice, ...]
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _INDEX_DTYPES = frozenset(
     {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.bool}
@@ -39,7 +50,7 @@ class Selection(NamedTuple):
     shape: torch.Size
     top: int
     last: int
-    window: tuple[int | slice, ...] | None
+    window: Window | None
     numbers: Tensor | None
     whole_rows: bool
     basic: bool
@@ -135,7 +146,7 @@ def row_number(index: Any) -> int:
         return operator.index(index)
     except TypeError:
         raise TypeError(
-            f"an index is an integer, a slice, a range, a list of integers, an integer or bool tensor, '...' or a tuple "
+            "an index is an integer, a slice, a range, a list of integers, an integer or bool tensor, '...' or a tuple "
             f"of these, not {type(index).__name__}."
         ) from None
 
@@ -168,7 +179,7 @@ def _one_row(row: int, rows: int, trailing: torch.Size) -> Selection:
     found = row + rows if row < 0 else row
     if not 0 <= found < rows:
         raise _out_of_bounds(row, rows)
-    return Selection(trailing, found + 1, found, (found,), None, True, True)
+    return Selection(trailing, found + 1, found, found, None, True, True)
 
 
 def _slice(index: slice, rows: int, trailing: torch.Size) -> Selection:
@@ -195,10 +206,10 @@ def _window(addressed: range, trailing: torch.Size, *, basic: bool) -> Selection
     count = len(addressed)
     shape = torch.Size((count, *trailing))
     if not count:
-        return Selection(shape, 0, -1, (slice(0, 0),), None, True, basic)
+        return Selection(shape, 0, -1, slice(0, 0), None, True, basic)
     last = addressed[-1]
     step = addressed.step if count > 1 else 1
-    return Selection(shape, last + 1, last, (slice(addressed[0], last + 1, step),), None, True, basic)
+    return Selection(shape, last + 1, last, slice(addressed[0], last + 1, step), None, True, basic)
 
 
 def _range(index: range, rows: int, trailing: torch.Size) -> Selection:
@@ -251,16 +262,16 @@ def _from_tensor(index: Tensor) -> np.ndarray[Any, Any]:
         raise TypeError(f"a tensor of dtype {index.dtype} and shape {list(index.shape)} is no index.")
     if index.dtype not in (torch.int64, torch.bool):
         index = index.to(torch.int64)
-    return index.detach().cpu().numpy()
+    return (index if index.is_cpu else index.cpu()).numpy()
 
 
 def _tensor(index: Tensor, rows: int, trailing: torch.Size) -> Selection:
     array = _from_tensor(index)
     selection = _array(array, rows, trailing)
-    if selection.numbers is not None and index.device.type != "cpu" and index.dtype is torch.int64:
+    kept = selection.numbers is not None and index.dtype is torch.int64
+    if kept and not index.is_cpu and array.size and int(array.min()) >= 0:
         # Rows drawn on an accelerator stay there for the read, unless a negative one had to be resolved.
-        if array.size and int(array.min()) >= 0:
-            return selection._replace(numbers=index.detach().reshape(-1))
+        return selection._replace(numbers=index.detach().reshape(-1))
     return selection
 
 
@@ -285,7 +296,7 @@ def _rows(array: Numbers, rows: int, trailing: torch.Size) -> Selection:
     first, last = int(flat[0]), int(flat[-1])
     # Consecutive rows are copied as one block, which is several times as fast. The ends tell almost always.
     if last - first == flat.size - 1 and array.ndim == 1 and bool((flat[1:] - flat[:-1] == 1).all()):
-        return Selection(shape, last + 1, last, (slice(first, last + 1, 1),), None, True, False)
+        return Selection(shape, last + 1, last, slice(first, last + 1, 1), None, True, False)
     return Selection(shape, highest + 1, last, None, _as_tensor(flat), True, False)
 
 
@@ -314,7 +325,8 @@ def _mask(mask: np.ndarray[Any, Any], rows: int, trailing: torch.Size) -> Select
 def _check_mask(mask: np.ndarray[Any, Any], sizes: tuple[int, ...]) -> None:
     if mask.shape != sizes:
         raise IndexError(
-            f"a mask needs the shape of what it masks, {list(sizes)}, not {list(mask.shape)}; nothing was read or written."
+            f"a mask needs the shape of what it masks, {list(sizes)}, not {list(mask.shape)}; nothing was read or "
+            "written."
         )
 
 
@@ -399,8 +411,10 @@ def _rectangle(entries: list[Any]) -> Selection:
 
 
 def _elements(entries: list[Any], trailing: torch.Size) -> Selection:
-    """torch's rule: integers are taken first; arrays are broadcast, and their dimensions stand where the arrays stood,
-    or in front where a slice is between them."""
+    """Follows torch: integers are taken first, arrays are broadcast against each other.
+
+    Their dimensions stand where the arrays stood, or in front where a slice is between them.
+    """
     kept = [
         (entry, stride)
         for entry, stride in zip(entries, _strides(trailing), strict=True)
@@ -442,7 +456,8 @@ def _elements(entries: list[Any], trailing: torch.Size) -> Selection:
     return Selection(torch.Size(shape), top, last, None, _as_tensor(numbers), False, False)
 
 
-def _pad(window: tuple[int | slice, ...], trailing: torch.Size) -> tuple[int | slice, ...]:
+def _pad(window: Window, trailing: torch.Size) -> tuple[int | slice, ...]:
+    window = window if isinstance(window, tuple) else (window,)
     return window + (slice(None),) * (1 + len(trailing) - len(window))
 
 

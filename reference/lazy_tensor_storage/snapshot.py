@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,20 +13,19 @@ from tensordict import is_tensorclass
 from torch import Tensor
 
 from . import dtypes, values
-from .schema import (
+from .nodes import (
+    Column,
     MappingNode,
     Node,
-    NoneNode,
-    Path,
-    Schema,
     SequenceNode,
     TensorClassNode,
     TensorDictNode,
     TensorNode,
     ValueNode,
     class_name,
-    known_classes,
 )
+from .places import Path
+from .schema import Schema, known_classes
 
 STATE_VERSION = 1
 
@@ -48,14 +48,14 @@ class Snapshot:
     readable: int
     last_row: int | None
     leaves: list[Tensor]
-    values: list[list[Any]]
+    values: list[Column]
 
     def copy(self) -> Snapshot:
         """One that shares no memory with the storage."""
         return replace(
             self,
             leaves=[leaf.detach().clone(memory_format=torch.contiguous_format) for leaf in self.leaves],
-            values=[[values.own(value) for value in kept] for kept in self.values],
+            values=[each(values.own, column) for column in self.values],
         )
 
 
@@ -72,9 +72,8 @@ def plain_tree(node: Node) -> dict[str, Any]:
             "dtype": dtypes.name_of(node.dtype),
         }
     if isinstance(node, ValueNode):
-        return {"is": "value", "at": node.position, "shape": list(node.feature_shape)}
-    if isinstance(node, NoneNode):
-        return {"is": "none"}
+        shape = list(node.feature_shape)
+        return {"is": "value", "at": node.position, "shape": shape, "optional": node.optional}
     if isinstance(node, TensorDictNode):
         fields = [[key, plain_tree(child)] for key, child in node.fields.items()]
         return {"is": "tensordict", "batch": list(node.tail), "fields": fields}
@@ -108,9 +107,7 @@ def tree_of(plain: Any, path: Path, classes: dict[str, type]) -> Node:
     if kind == "tensor":
         return TensorNode(path, _number(plain["at"]), _size(plain["shape"]), dtypes.dtype_of(plain["dtype"]))
     if kind == "value":
-        return ValueNode(path, _number(plain["at"]), _size(plain["shape"]))
-    if kind == "none":
-        return NoneNode(path)
+        return ValueNode(path, _number(plain["at"]), _size(plain["shape"]), plain["optional"] is True)
     if kind in ("tensordict", "dict", "ordereddict"):
         fields: dict[Any, Node] = {
             key: tree_of(child, (*path, key), classes) for key, child in plain["fields"]
@@ -180,6 +177,11 @@ def _find_class(name: str, classes: dict[str, type]) -> type:
     return found
 
 
+def each(change: Callable[[Any], Any], column: Column) -> Column:
+    """The column with each value changed; ``None`` stays."""
+    return None if column is None else [change(value) for value in column]
+
+
 def _number(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no number of a leaf")
@@ -208,7 +210,7 @@ def encode(snapshot: Snapshot | None) -> dict[str, Any]:
         "last_row": snapshot.last_row,
         "tree": plain_tree(snapshot.schema.root),
         "leaves": list(snapshot.leaves),
-        "values": [[_plain_value(value) for value in kept] for kept in snapshot.values],
+        "values": [each(_plain_value, column) for column in snapshot.values],
     }
 
 
@@ -251,7 +253,7 @@ def decode(state: Any, known: Schema | None) -> Snapshot | None:
                 readable=_number(state["rows"]),
                 last_row=state["last_row"],
                 leaves=list(state["leaves"]),
-                values=[[_kept_value(value) for value in kept] for kept in state["values"]],
+                values=[each(_kept_value, column) for column in state["values"]],
             )
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -279,7 +281,7 @@ def checked(snapshot: Snapshot) -> Snapshot:
             raise ValueError(
                 f"the tensor at {node.path!r} is not of shape {[*shape, *node.feature_shape]} and {node.dtype}"
             )
-    if any(len(kept) != shape.numel() for kept in snapshot.values):
+    if any(column is not None and len(column) != shape.numel() for column in snapshot.values):
         raise ValueError("there is not one value for each element")
     last = snapshot.last_row
     if last is not None and (type(last) is not int or not 0 <= last < snapshot.readable):

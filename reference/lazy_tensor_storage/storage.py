@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Protocol, TypeVar
+from collections.abc import Iterator
+from typing import Any, Literal, NoReturn
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from . import checkpoint
-from .indexing import Index, Selection, element_numbers, resolve, row_dimensions, row_number
+from .arguments import LARGEST_COUNT, count, device_of, outside_inference_mode
+from .entities import Entities, Entity, changed_by
+from .indexing import Index, Selection, resolve, row_dimensions, row_number
 from .memory import Memory
 from .schema import Item, Schema, infer
 from .snapshot import Snapshot, decode, encode
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-LARGEST_LENGTH = 2**63 - 1
-
-
-class Entity(Protocol):
-    """Something that wants to know which rows change: a replay buffer, a priority sampler."""
-
-    def mark_update(self, index: Tensor) -> object:
-        """Called after each change with the rows (or elements) changed."""
-
-
-def _outside_inference_mode(
-    method: Callable[Concatenate[LazyTensorStorage, P], R],
-) -> Callable[Concatenate[LazyTensorStorage, P], R]:
-    """Memory made in inference mode could not be written outside of it, nor what was read be used in a graph.
-
-    Implements: SET-5.
-    """
-
-    @wraps(method)
-    def call(self: LazyTensorStorage, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not torch.is_inference_mode_enabled():
-            return method(self, *args, **kwargs)
-        with torch.inference_mode(False):
-            return method(self, *args, **kwargs)
-
-    return call
 
 
 class LazyTensorStorage:
@@ -76,7 +46,7 @@ class LazyTensorStorage:
         >>> storage.set(range(10), data)
         >>> len(storage)
         10
-        >>> storage.get(0)
+        >>> storage.get(0)  # doctest: +ELLIPSIS
         TensorDict(
             fields={
                 some data: Tensor(shape=torch.Size([11]), device=cpu, dtype=torch.float32, is_shared=False),
@@ -84,7 +54,7 @@ class LazyTensorStorage:
                     fields={
                         nested: TensorDict(
                             fields={
-                                data: Tensor(shape=torch.Size([11, 12]), device=cpu, dtype=torch.float32, is_shared=False)},
+                                data: Tensor(shape=torch.Size([11, 12]), device=cpu, dtype=torch.float32, ...)},
                             batch_size=torch.Size([11]),
                             device=cpu,
                             is_shared=False)},
@@ -121,10 +91,10 @@ class LazyTensorStorage:
     """
 
     def __init__(self, max_size: int, *, device: torch.device | str = "cpu", ndim: int = 1) -> None:
-        self._requested_size = _count("max_size", max_size)
-        self._ndim = _count("ndim", ndim)
-        self._requested_device = _device(device)
-        self._entities: list[Entity] = []
+        self._requested_size = count("max_size", max_size)
+        self._ndim = count("ndim", ndim)
+        self._requested_device: torch.device | Literal["auto"] = device_of(device)
+        self._entities = Entities()
         self._become_fresh()
 
     def _become_fresh(self) -> None:
@@ -160,7 +130,7 @@ class LazyTensorStorage:
                 f"no capacity follows from the trailing shape {list(trailing)}; nothing was written."
             )
         rows = -(-self._requested_size // cells)
-        if rows * cells > LARGEST_LENGTH:
+        if rows * cells > LARGEST_COUNT:
             raise ValueError(
                 f"{rows} rows of {cells} elements are more than can be counted; nothing was written."
             )
@@ -200,9 +170,9 @@ class LazyTensorStorage:
             return self._requested_device
         devices = {leaf.device for leaf in leaves}
         if len(devices) > 1:
+            names = ", ".join(sorted(map(str, devices)))
             raise ValueError(
-                f"the leaves are on {', '.join(sorted(map(str, devices)))}: a storage with device='auto' needs one; nothing "
-                "was written."
+                f"the leaves are on {names}, device='auto' needs one device; nothing was written."
             )
         return devices.pop() if devices else torch.device("cpu")
 
@@ -212,13 +182,14 @@ class LazyTensorStorage:
         """Write items to rows, and raise the length to the highest of them.
 
         Args:
-            index: what to write, counted from the capacity: an integer, a slice, a range, a list of integers, an integer
-                or bool tensor, ``...``, or a tuple of at most ``ndim`` of these.
+            index: what to write, counted from the capacity: an integer, a slice, a range, a list of integers, an
+                integer or bool tensor, ``...``, or a tuple of at most ``ndim`` of these.
             data: one item, or a batch of them with the dimensions of the index in front; a list is a batch of items.
 
         Raises:
             IndexError: a row is beyond the capacity, a mask has another length, a tuple is too long.
-            TypeError: no index, no data, another type than that of the first write, or a dtype that would change values.
+            TypeError: no index, no data, another type than that of the first write, or a dtype that would change
+                values.
             ValueError: another structure, shape or number of rows than those of the storage and the index.
             MemoryError: the first write could not be allocated.
 
@@ -228,7 +199,7 @@ class LazyTensorStorage:
         """
         changed = self._set(index, data)
         if changed is not None:
-            self._notify(changed)
+            self._entities.tell(changed)
 
     def __setitem__(self, index: Index, data: Item) -> None:
         """Change rows that can be read.
@@ -242,9 +213,9 @@ class LazyTensorStorage:
         """
         changed = self._assign(index, data)
         if changed is not None:
-            self._notify(changed)
+            self._entities.tell(changed)
 
-    @_outside_inference_mode
+    @outside_inference_mode
     def _set(self, index: Index, data: Item) -> Tensor | None:
         if self._schema is None or self._memory is None:
             return self._first_set(index, data)
@@ -279,7 +250,7 @@ class LazyTensorStorage:
         self._readable, self._last_row = selection.top, selection.last
         return changed
 
-    @_outside_inference_mode
+    @outside_inference_mode
     def _assign(self, index: Index, data: Item) -> Tensor | None:
         schema, memory = self._initialised()
         selection = resolve(index, self._readable, memory.trailing)
@@ -302,7 +273,7 @@ class LazyTensorStorage:
 
     # Reading (GET) ---------------------------------------------------------------------------------------------------
 
-    @_outside_inference_mode
+    @outside_inference_mode
     def get(self, index: Index) -> Item:
         """Read rows, in the order of the index.
 
@@ -358,43 +329,20 @@ class LazyTensorStorage:
 
         Implements: OBS-1 to OBS-12.
         """
-        if not callable(getattr(entity, "mark_update", None)):
-            raise TypeError(
-                f"a {type(entity).__name__} has no callable mark_update(index); it was not attached."
-            )
-        if not any(entity is attached for attached in self._entities):
-            self._entities.append(entity)
+        self._entities.attach(entity)
 
     def detach(self, entity: Entity) -> None:
         """Stop telling ``entity``; one that is not attached is ignored.
 
         Implements: OBS-13.
         """
-        self._entities = [attached for attached in self._entities if attached is not entity]
+        self._entities.detach(entity)
 
     def _changed(self, selection: Selection, trailing: torch.Size) -> Tensor | None:
         """What to tell the entities; `None` if there is nobody to be told."""
         if not self._entities or not selection.top:
             return None
-        numbers = element_numbers(selection, trailing)
-        if selection.window is None:
-            numbers = np.unique(numbers)
-        if self._ndim == 1:
-            return torch.from_numpy(np.array(numbers, np.int64))
-        dims = (self._requested_size, *trailing)
-        return torch.from_numpy(np.stack(np.unravel_index(numbers, dims), -1).astype(np.int64))
-
-    def _notify(self, changed: Tensor) -> None:
-        errors: list[Exception] = []
-        for entity in tuple(self._entities):
-            try:
-                entity.mark_update(changed.clone())
-            except Exception as error:  # the others must be told
-                errors.append(error)
-        if errors:
-            for other in errors[1:]:
-                errors[0].add_note(f"Another attached entity raised as well: {other!r}")
-            raise errors[0]
+        return changed_by(selection, trailing)
 
     # Checkpoints (CKPT) ----------------------------------------------------------------------------------------------
 
@@ -442,7 +390,7 @@ class LazyTensorStorage:
         """As `loads`."""
         self.loads(path)
 
-    @_outside_inference_mode
+    @outside_inference_mode
     def _snapshot(self) -> Snapshot:
         """The rows that can be read; the leaves are views."""
         schema, memory = self._initialised()
@@ -459,9 +407,9 @@ class LazyTensorStorage:
     def _restore(self, snapshot: Snapshot) -> None:
         changed = self._replace(snapshot)
         if changed is not None:
-            self._notify(changed)
+            self._entities.tell(changed)
 
-    @_outside_inference_mode
+    @outside_inference_mode
     def _replace(self, snapshot: Snapshot) -> Tensor | None:
         if snapshot.ndim != self._ndim:
             raise ValueError(
@@ -611,31 +559,6 @@ class LazyTensorStorage:
             f"{type(self).__name__}(shape={shape}, len={self._readable and len(self)}, max_size={self.max_size}, "
             f"ndim={self._ndim}, device={str(self.device)!r}{structure})"
         )
-
-
-def _count(name: str, value: int) -> int:
-    """``value`` as an ``int``. Implements: NEW-3 to NEW-6."""
-    try:
-        count = row_number(value)
-    except TypeError:
-        raise TypeError(f"{name} is an integer of at least 1, not {value!r}.") from None
-    if not 1 <= count <= LARGEST_LENGTH:
-        raise ValueError(f"{name} is an integer from 1 to 2**63 - 1, not {count}.")
-    return count
-
-
-def _device(device: torch.device | str) -> torch.device | Literal["auto"]:
-    """``device`` in the spelling that a tensor there reports. Implements: DEV-2, DEV-3, DEV-7."""
-    if device == "auto":
-        return "auto"
-    if not isinstance(device, (str, torch.device)):
-        raise TypeError(f"device is a string or a torch.device, not {device!r}.")
-    try:
-        return torch.empty(0, device=torch.device(device)).device
-    except (
-        Exception
-    ) as error:  # torch raises whatever the missing backend meets: AssertionError, ImportError, ...
-        raise RuntimeError(f"torch has no device {str(device)!r} here: {error}") from error
 
 
 def _refuse_meta(leaves: list[Tensor], device: torch.device) -> None:

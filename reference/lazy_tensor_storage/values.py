@@ -93,7 +93,7 @@ def _wrapped(value: Any, feature_shape: torch.Size, device: torch.device) -> Any
 
 
 def _stack(parts: Iterable[Any]) -> NonTensorStack:
-    return NonTensorStack(*parts)
+    return NonTensorStack.lazy_stack(list(parts))
 
 
 def _same(one: Any, other: Any) -> bool:
