@@ -32,7 +32,7 @@ check: $(READY) ## format, lint, types, tests, wheel
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/pytest $(ARGS)
 	$(BIN)/python -m build --wheel --outdir dist
 

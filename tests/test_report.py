@@ -133,6 +133,11 @@ def test_a_failure_on_one_line_where_there_is_room():
     ]
 
 
+def test_what_the_program_says_already_is_not_said_again():
+    failing = record("LEN-3", "fail", steps=("storage = make(2)", "len(storage)\n# 2, not 1"), message="2, not 1")
+    assert sum("2, not 1" in line for line in failure_lines(failing)) == 1
+
+
 def test_matrix_of_backends_in_the_given_order():
     records = [replace(r, backend="box", version="") for r in everything()] + everything()
     text = lines(records)

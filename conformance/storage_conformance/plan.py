@@ -59,7 +59,7 @@ def plan(config: pytest.Config) -> Plan:
     """
     spec = specification()
     backends = resolve(
-        [name.strip() for argument in config.getoption("conformance") for name in argument.split(",")],
+        [name.strip() for argument in config.getoption("conformance") or () for name in argument.split(",")],
         hooked_backends(config),
         features=_features(config, spec),
         folder=config.invocation_params.dir,
@@ -74,7 +74,7 @@ def plan(config: pytest.Config) -> Plan:
         backend.name: Policy(
             exact_list=str(lists[backend.name][0]) not in shipped()
             or lists[backend.name][0] == backend.deviations,
-            should_fails=config.getoption("conformance_strict"),
+            should_fails=bool(config.getoption("conformance_strict")),
         )
         for backend in backends
     }
@@ -90,7 +90,7 @@ def plan(config: pytest.Config) -> Plan:
         profile=PROFILES[profile],
         seed=_seed(config),
         device=_option(config, "conformance_device") or "cpu",
-        only=matching(config.getoption("conformance_only"), spec),
+        only=matching(config.getoption("conformance_only") or (), spec),
         targets=split_targets(config.args if explicit else []),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from typing import Any, cast
+from typing import Any
 
 from storage_conformance.verdict import Outcome
 
@@ -78,5 +78,9 @@ class Record:
         values: dict[str, Any] = {name: value for name, value in properties if name in names}
         if not {"requirement", "backend", "spec", "sentence"} <= set(values):
             return None
-        values["steps"] = tuple(cast("str", values.get("steps", "")).splitlines())
-        return cls(**{"version": ""} | values)
+        facts: dict[str, Any] = {
+            "version": "",
+            **values,
+            "steps": tuple(str(values.get("steps", "")).splitlines()),
+        }
+        return cls(**facts)

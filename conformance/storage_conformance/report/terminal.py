@@ -86,7 +86,9 @@ def failure_lines(record: Record, width: int = 80) -> list[str]:
     if record.reason:
         lines += _wrapped(record.reason, width, indent="  ")
     lines += [f"    {line}" for step in record.steps for line in step.splitlines()]
-    lines += [f"    {line}" for line in record.message.splitlines()]
+    # Campaigns close a program with a comment on what came of it: once is enough.
+    if not record.steps or record.message not in record.steps[-1]:
+        lines += [f"    {line}" for line in record.message.splitlines()]
     return lines
 
 
