@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import weakref
@@ -18,10 +19,15 @@ __all__ = ["lazy_memmap_storage", "lazy_tensor_storage"]
 # What the documentation of TorchRL promises; `last_row`, `clear` and `detach` stand nowhere in it.
 _DOCUMENTED = frozenset({"pytree", "non_tensor", "state_dict", "pickle"})
 
+# Memory maps hold tensors: of values that are not tensors they keep those of the first row, for all rows (0.14.1).
+_MAPPED = _DOCUMENTED - {"non_tensor"}
+
 
 def lazy_tensor_storage() -> Backend:
     """`torchrl.data.LazyTensorStorage`."""
-    return Backend("torchrl", _make, _DOCUMENTED, deviations="torchrl", version=_version("torchrl"))
+    return Backend(
+        "torchrl", _make, _DOCUMENTED, deviations="torchrl", version=_version("torchrl"), context=_quiet
+    )
 
 
 def lazy_memmap_storage() -> Backend:
@@ -30,7 +36,7 @@ def lazy_memmap_storage() -> Backend:
     return Backend(
         "torchrl-memmap",
         scratch.make,
-        _DOCUMENTED,
+        _MAPPED,
         deviations="torchrl-memmap",
         version=_version("torchrl-memmap"),
         context=scratch.opened,
@@ -49,6 +55,20 @@ def _make(*args: Any, **keywords: Any) -> Any:
     return LazyTensorStorage(*args, **keywords)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """TorchRL logs each storage that it initialises, and a campaign makes thousands."""
+    import torchrl  # sets the level, so it must come first
+
+    logger = logging.getLogger(torchrl.__name__)
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 class _Scratch:
     """Folders for memory maps: each goes with its storage, and all of them at the end."""
 
@@ -57,7 +77,10 @@ class _Scratch:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        with tempfile.TemporaryDirectory(prefix="torchrl-memmap-", ignore_cleanup_errors=True) as folder:
+        with (
+            _quiet(),
+            tempfile.TemporaryDirectory(prefix="torchrl-memmap-", ignore_cleanup_errors=True) as folder,
+        ):
             self._root = Path(folder)
             try:
                 yield
