@@ -67,7 +67,7 @@ def kinds(features: frozenset[str]) -> tuple[Node, ...]:
 
 
 def cases(lab: Lab, seed: int) -> Iterator[tuple[Node, int, Trailing]]:
-    """Plain structures in every geometry, and every structure in the two commonest and in one that depends on `seed`."""
+    """Plain structures in every geometry; every structure in the two commonest and in one that `seed` picks."""
     tensor, *others = kinds(lab.backend.features)
     for node in (tensor, others[1]):
         for size, trailing in GEOMETRIES:

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from storage_conformance.attribution import play
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
@@ -29,7 +28,7 @@ from storage_conformance.suite.capacity import (
     span,
 )
 from storage_conformance.suite.check import check
-from storage_conformance.trial import Setup, Step
+from storage_conformance.trial import Setup, index_requirement
 
 ROW = Leaf()
 PAIR = Fields((("a", Leaf()), ("b", Leaf(torch.int64, (2,)))))
@@ -68,11 +67,16 @@ def spellings(rows: Sequence[int], capacity: int) -> list[Index]:
     return found
 
 
-def _tell(lab: Lab, setup: Setup, before: int, index: Index, seed: int) -> None:
-    """The story of one write to a storage of `before` rows, beside the model."""
-    steps = [Step("write", (span(0, before), Batch(setup.node, (before, *setup.trailing))))] if before else []
-    lead = index.resolve(rows_for(setup.size, setup.trailing), setup.trailing).lead
-    play(lab, setup, *steps, Step("write", (index, Batch(setup.node, lead, seed=seed))))
+def _check_write(lab: Lab, requirement: str, setup: Setup, before: int, index: Index, seed: int) -> None:
+    """Checks the length after one write, by any kind of index, to a storage of `before` rows."""
+    size, trailing = setup.size, setup.trailing
+    storage = fresh_storage(lab, size, trailing)
+    if before:
+        _append(lab, storage, before, trailing, setup.node)
+    written = index.resolve(rows_for(size, trailing), trailing)
+    with lab.checking(index_requirement(index)):
+        storage.set(index, Batch(setup.node, written.lead, seed=seed))
+    _has_length(lab, requirement, storage, max(before, 1 + max(written.rows)) * prod(trailing))
 
 
 @check("LEN-1", examples=6, size=st.integers(1, 1000), device=st.sampled_from(("cpu", "auto")))
@@ -134,7 +138,7 @@ def overwriting_by_any_index_does_not_lengthen(
     before = data.draw(st.integers(1, capacity))
     rows = data.draw(st.lists(st.integers(0, before - 1), min_size=1, max_size=3))
     index = data.draw(st.sampled_from(spellings(rows, capacity)))
-    _tell(lab, Setup(size, 1 + len(trailing), trailing, ROW), before, index, 9)
+    _check_write(lab, "LEN-3", Setup(size, 1 + len(trailing), trailing, ROW), before, index, 9)
 
 
 @check("LEN-4", examples=2, seed=SEEDS)
@@ -177,8 +181,10 @@ def a_gap_counts_whatever_the_index(lab: Lab, geometry: tuple[int, Trailing], da
     rows = sorted(
         data.draw(st.lists(st.integers(before + 1, capacity - 1), min_size=1, max_size=3, unique=True))
     )
-    index = data.draw(st.sampled_from(spellings(rows, capacity)))
-    _tell(lab, Setup(size, 1 + len(trailing), trailing, PAIR), before, index, 5)
+    # How a fresh storage takes numbers that are no `int` is the matter of IDX-4.
+    known = [index for index in spellings(rows, capacity) if before or index.form not in ("numpy", "scalar")]
+    index = data.draw(st.sampled_from(known))
+    _check_write(lab, "LEN-4", Setup(size, 1 + len(trailing), trailing, PAIR), before, index, 5)
 
 
 @check("LEN-5", examples=2, seed=SEEDS, picked=st.lists(st.integers(0, 8), min_size=2, max_size=5))
