@@ -92,7 +92,7 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
         return
     index = arguments[0]
     batch = arguments[1] if isinstance(arguments[1], Batch) else None
-    if batch is not None and found.requirement in GENERAL:
+    if batch is not None and found.requirement in GENERAL and False not in arguments:
         yield "SET-3", (setup, [*before, Step(last.verb, (*arguments[:2], "grad", False))])
     yield from _index_controls(setup, before, last, index, batch)
     if found.requirement not in GENERAL:

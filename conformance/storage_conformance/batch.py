@@ -18,7 +18,7 @@ from tensordict import LazyStackedTensorDict, TensorDictBase, is_tensorclass
 
 from storage_conformance.structure import Absent, Content, Fields, Leaf, Node, Record, Text, Tree, build, leaves, tensor_bytes
 
-__all__ = ["FORMS", "LAYOUTS", "Batch"]
+__all__ = ["FORMS", "LAYOUTS", "Batch", "tensor_code"]
 
 LAYOUTS = ("plain", "transposed", "strided", "expanded", "requires_grad", "inference", "locked", "meta")
 FORMS = ("dense", "lazy", "list")

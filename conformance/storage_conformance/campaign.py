@@ -1,8 +1,8 @@
 """Runs the machine and the checks on one backend, and finds out about each requirement.
 
 The hunt never stops at a failure: it writes the requirement down with the shortest program seen so far and goes on
-with a fresh storage, so that one fault does not hide another. Only then, for each requirement that failed and was not
-expected to, Hypothesis shrinks the program with nothing but that requirement able to fail.
+with a fresh storage, so that one fault does not hide another. Only then the program of each requirement that failed,
+and was not expected to, is made small.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pkgutil
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from types import TracebackType
 from typing import Any
 
@@ -29,8 +29,11 @@ from storage_conformance.lab import Lab, poisoned_memory, scratch
 from storage_conformance.machines.storage import StorageMachine
 from storage_conformance.profile import Profile
 from storage_conformance.recorder import Found, Recorder
+from storage_conformance.reduction import reduced
 from storage_conformance.requirements import specification
+from storage_conformance.script import importable, stand_alone
 from storage_conformance.suite.check import CHECKS, Check
+from storage_conformance.trial import Setup, Step
 
 __all__ = ["Campaign", "SmokeError"]
 
@@ -83,7 +86,8 @@ class Campaign:
         self.failures: dict[str, Failure] = {}
         self._stack = ExitStack()
         self._done: set[str] = set()
-        self._met: Counter[tuple[str | None, str]] = Counter()
+        self._met: Counter[str] = Counter()
+        self._programs: dict[str, tuple[Setup, tuple[Step, ...]]] = {}
 
     def __enter__(self) -> Campaign:
         self._stack.enter_context(self.backend.context())
@@ -150,27 +154,28 @@ class Campaign:
 
     def _hunt_machine(self) -> None:
         share = max(0.15, min(1.0, 2 * len(self.selected) / len(specification().requirements)))
-        self._run_machine(max(20, int(self.profile.programs * share)), only=None)
+        self._run_machine(max(20, int(self.profile.programs * share)))
 
-    def _run_machine(self, examples: int, only: str | None) -> None:
+    def _run_machine(self, examples: int) -> None:
         def on_found(machine: StorageMachine, found: Found) -> None:
-            self._found(found, machine, only)
+            self._found(found, machine)
 
-        lab = Lab(self.backend, self.recorder if only is None else Recorder(), self._folder, self.device)
+        lab = Lab(self.backend, self.recorder, self._folder, self.device)
         lab_class = type(f"{StorageMachine.__name__}_{self.backend.name}", (StorageMachine,), {"lab": lab, "on_found": on_found})
         seed(self.seed)(lab_class)
-        chosen = self._settings(examples, only, stateful_step_count=self.profile.steps)
+        chosen = self._settings(examples, None, stateful_step_count=self.profile.steps)
         with self._surroundings(poisoned=True):
             run_state_machine_as_test(lab_class, settings=chosen)  # type: ignore[arg-type]
 
-    def _found(self, found: Found, machine: StorageMachine, only: str | None) -> None:
+    def _found(self, found: Found, machine: StorageMachine) -> None:
         assert machine.setup is not None
-        self._met[only, found.requirement] += 1
-        if self._met[only, found.requirement] > ATTRIBUTIONS:
+        self._met[found.requirement] += 1
+        if self._met[found.requirement] > ATTRIBUTIONS:
             return
         program = machine.lab.program
         requirement = attribute(machine.lab, machine.setup, machine.steps, found)
-        self._record(requirement, found, program.render, only)
+        if self._record(requirement, found, program.render, None):
+            self._programs[requirement] = machine.setup, tuple(machine.steps)
 
     def _hunt_check(self, check: Check) -> None:
         self._run_check(check, only=None)
@@ -196,33 +201,48 @@ class Campaign:
             test = given(**check.arguments(self.backend.features))(once)
             seed(self.seed)(self._settings(examples, only)(test))()
 
-    def _record(self, requirement: str, found: Found, render: Callable[[], tuple[str, ...]], only: str | None) -> None:
+    def _record(self, requirement: str, found: Found, render: Callable[[], tuple[str, ...]], only: str | None) -> bool:
+        """Writes a violation down if it is the first or a shorter one, and says whether it did."""
         if requirement not in self.selected or only not in (None, requirement):
-            return
-        steps = render()
+            return False
         before = self.failures.get(requirement)
-        if only is not None or before is None or len(steps) < len(before.steps):
-            claim = found.cause.claim if hasattr(found.cause, "claim") and found.cause.claim else ""
-            last = f"assert {claim}  # was {found.cause.actual}" if claim else f"# {found.message}"  # type: ignore[union-attr]
-            self.failures[requirement] = Failure(
-                found.message, (*steps, last), found.exception, shrunk=only is not None, seed=self.seed
-            )
+        steps = render()
+        better = only is not None or before is None or len(steps) < len(before.steps)
+        if better:
+            self.failures[requirement] = self._failure(requirement, found, steps, shrunk=only is not None)
         if only is not None:
             raise Shown(found.message)
+        return better
+
+    def _failure(self, requirement: str, found: Found, steps: tuple[str, ...], *, shrunk: bool) -> Failure:
+        claim, actual = getattr(found.cause, "claim", ""), getattr(found.cause, "actual", "")
+        call = getattr(found.cause, "code", "")
+        last = f"{call}  # {found.message}" if call else f"# {found.message}"
+        if claim:
+            last = f"assert {claim}  # {f'was {actual}' if actual else found.message}"
+        script = stand_alone(
+            steps, last, make=importable(self.backend.factory), requirement=specification().requirements[requirement],
+            backend=f"{self.backend.name} {self.backend.version}".strip(), seed=self.seed,
+        )  # fmt: skip
+        return Failure(found.message, (*steps, last), found.exception, shrunk, self.seed, script)
 
     def _shrink(self, requirement: str) -> None:
-        """Hunts once more, with only this requirement able to fail, and lets Hypothesis shrink."""
+        """Makes the counterexample small: Hypothesis those of a check, the reduction those of the machine."""
         for check in CHECKS.values():
-            if requirement in check.requirements and self._selects(check) and self._shrinks(lambda check=check: self._run_check(check, requirement), requirement):
+            if requirement in check.requirements and self._selects(check) and self._shrinks(check, requirement):
                 return
-        self._shrinks(lambda: self._run_machine(self.profile.programs, requirement), requirement)
+        if requirement in self._programs:
+            lab = Lab(self.backend, Recorder(), self._folder, self.device)
+            with self._surroundings(poisoned=True):
+                small = reduced(lab, *self._programs[requirement], requirement)
+            if small is not None:
+                found, lab = small
+                self.failures[requirement] = self._failure(requirement, found, lab.program.render(), shrunk=True)
 
-    def _shrinks(self, run: Callable[[], None], requirement: str) -> bool:
+    def _shrinks(self, check: Check, requirement: str) -> bool:
         hunted = self.failures[requirement]
-        try:
-            run()
-        except (Shown, HypothesisException, ExceptionGroup):
-            pass
+        with suppress(Shown, HypothesisException, ExceptionGroup):
+            self._run_check(check, requirement)
         return self.failures[requirement] is not hunted
 
     def _settings(self, examples: int, only: str | None, **more: Any) -> settings:

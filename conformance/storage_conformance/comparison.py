@@ -6,20 +6,39 @@ from typing import Any
 
 import torch
 
+from storage_conformance.batch import tensor_code
 from storage_conformance.model import OPEN, Cell
 from storage_conformance.recorder import Violation
-from storage_conformance.structure import Content, Leaf, Node, Text, leaves
+from storage_conformance.structure import Content, Leaf, Node, Text, access, leaves
 
-__all__ = ["Difference", "difference"]
+__all__ = ["Difference", "difference", "told"]
 
 
 class Difference(Violation):
-    """An element holds something else; `position` counts the elements compared, `leaf` is the leaf that differs."""
+    """An element holds something else; `position` counts the elements compared, `number` the leaves."""
 
-    def __init__(self, message: str, position: int, leaf: Leaf | Text):
+    def __init__(self, message: str, position: int, number: int, leaf: Leaf | Text):
         super().__init__(message, aspect="value", where=((), leaf))
         self.position = position
+        self.number = number
         self.leaf = leaf
+
+
+def told(found: Difference, expression: str, node: Node, expected: Content, lead: tuple[int, ...]) -> Difference:
+    """The same difference, with a claim about the leaf of `expression` that holds `expected`, of leading shape `lead`."""
+    path, leaf = leaves(node)[found.number]
+    at = f"{expression}{access(node, path)}"
+    if isinstance(leaf, Text):
+        found.claim = f"{at} == {expected[0]!r}" if not lead else ""
+        return found
+    assert isinstance(expected, bytes)
+    shape = lead + leaf.feature
+    if not expected or len(expected) > 4096:
+        return found
+    tensor = torch.frombuffer(bytearray(expected), dtype=torch.uint8).view(leaf.dtype).reshape(shape)
+    bits = not torch.equal(tensor, tensor) or "bits" in str(found) or leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point
+    found.claim = f"same({at}, {tensor_code(tensor, bits=bits)})"
+    return found
 
 
 def difference(node: Node, cells: tuple[int, ...], width: int, expected: list[Cell], contents: list[Content]) -> Difference | None:
@@ -35,7 +54,7 @@ def difference(node: Node, cells: tuple[int, ...], width: int, expected: list[Ce
                 row, inner = divmod(cells[position], width)
                 element = f"row {row}" if width == 1 else f"row {row}, element {inner}"
                 at = f", leaf {path!r}" if path else ""
-                return Difference(f"{element}{at}: expected {_shown(want, got, leaf)}, got {_shown(got, want, leaf)}", position, leaf)
+                return Difference(f"{element}{at}: expected {_shown(want, got, leaf)}, got {_shown(got, want, leaf)}", position, number, leaf)
     return None
 
 

@@ -66,11 +66,13 @@ class Lab:
         raises = specification().requirements[requirement].raises
         error: Exception | None = None
         with self.checking(requirement):
+            before = len(self.program.lines)
             try:
                 act()
             except Raised as raised:
                 error = raised.error
-                self.program.mark("has to be refused, and is")
+            if len(self.program.lines) > before:
+                self.program.precede(f"with refused({', '.join(e.__name__ for e in raises)}): ")
             if error is None:
                 raise Violation(f"{what} was accepted; it has to be refused", aspect="accepted")
             if raises and not isinstance(error, raises):

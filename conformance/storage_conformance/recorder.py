@@ -26,11 +26,12 @@ class Violation(Exception):
 
 
 class Raised(Exception):
-    """A call of the backend raised `error`."""
+    """A call of the backend raised `error`; `code` is its Python text where the program does not show it."""
 
-    def __init__(self, error: Exception, call: str):
+    def __init__(self, error: Exception, call: str, code: str = ""):
         super().__init__(f"{call} raised {type(error).__name__}: {_first_line(error)}")
         self.error = error
+        self.code = code
 
 
 class Found(BaseException):

@@ -18,7 +18,7 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict, TensorDictBase
 from storage_conformance.recorder import Violation
 from storage_conformance.tensorclasses import TENSORCLASSES, Point
 
-__all__ = ["Absent", "Content", "Fields", "Leaf", "Node", "Record", "Text", "Tree", "build", "leaves", "observe", "relabel", "tensor_bytes", "tensors"]
+__all__ = ["Absent", "Content", "Fields", "Leaf", "Node", "Record", "Text", "Tree", "access", "build", "leaves", "observe", "relabel", "tensor_bytes", "tensors"]
 
 Content = bytes | list[Any]
 
@@ -127,32 +127,38 @@ def _tree(kind: str, children: dict[str, Any]) -> Any:
     return {"list": list, "tuple": tuple, "namedtuple": lambda v: Point(*v)}[kind](values)
 
 
-def observe(value: Any, node: Node, lead: tuple[int, ...]) -> list[Content]:
-    """The contents of `value`, leaf by leaf.
+def observe(value: Any, node: Node, lead: tuple[int, ...], expression: str = "") -> list[Content]:
+    """The contents of `value`, leaf by leaf; `expression` is the Python text that gives it, for the claim of a failure.
 
     Raises:
         Violation: its containers, dtypes or shapes are not those of `node`; `aspect` says which of the three, and
             `where` holds the path and the node.
     """
     contents: list[Content] = []
-    _observe(value, node, lead, (), contents)
+    try:
+        _observe(value, node, lead, (), contents)
+    except Violation as violation:
+        path, _ = violation.where  # type: ignore[misc]
+        violation.claim = violation.claim.replace("{}", expression + access(node, path)) if expression else ""
+        raise
     return contents
 
 
 def _observe(value: Any, node: Node, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]) -> None:
     if isinstance(node, Leaf):
         if not isinstance(value, torch.Tensor) or isinstance(value, TensorDictBase) or is_tensorclass(value):
-            raise _unlike("container", path, node, "a tensor", type(value).__name__)
+            raise _unlike("container", path, node, "a tensor", type(value).__name__, "isinstance({}, torch.Tensor)")
         if value.dtype != node.dtype:
-            raise _unlike("dtype", path, node, str(node.dtype), str(value.dtype))
+            raise _unlike("dtype", path, node, str(node.dtype), str(value.dtype), f"{{}}.dtype == {node.dtype}")
         if tuple(value.shape) != lead + node.feature:
-            raise _unlike("shape", path, node, f"shape {list(lead + node.feature)}", f"shape {list(value.shape)}")
+            shape = lead + node.feature
+            raise _unlike("shape", path, node, f"shape {list(shape)}", f"shape {list(value.shape)}", f"{{}}.shape == {shape}")
         contents.append(tensor_bytes(value))
     elif isinstance(node, Text):
         contents.append(_text_values(value, node, prod(lead), path))
     elif isinstance(node, Absent):
         if value is not None:
-            raise _unlike("container", path, node, "None", type(value).__name__)
+            raise _unlike("container", path, node, "None", type(value).__name__, "{} is None")
     elif isinstance(node, Tree):
         _observe_tree(value, node, lead, path, contents)
     else:
@@ -164,15 +170,18 @@ def _observe_fields(
 ) -> None:
     if isinstance(node, Record):
         if type(value) is not TENSORCLASSES[node.type]:
-            raise _unlike("container", path, node, f"the tensorclass {node.type}", type(value).__name__)
+            raise _unlike("container", path, node, f"a {node.type}", type(value).__name__, f"type({{}}) is {node.type}")
     elif not isinstance(value, TensorDictBase) or is_tensorclass(value):
-        raise _unlike("container", path, node, "a TensorDict", type(value).__name__)
+        raise _unlike("container", path, node, "a TensorDict", type(value).__name__, "type({}) is TensorDict")
     if tuple(value.batch_size) != lead:
-        raise _unlike("batch_size", path, node, f"batch size {list(lead)}", f"batch size {list(value.batch_size)}")
+        batch_size = list(value.batch_size)
+        claim = f"{{}}.batch_size == torch.Size({list(lead)})"
+        raise _unlike("batch_size", path, node, f"batch size {list(lead)}", f"batch size {batch_size}", claim)
     if isinstance(node, Fields):
         expected, actual = [name for name, _ in node.children], [str(key) for key in value.keys()]
         if set(expected) != set(actual):
-            raise _unlike("container", path, node, f"keys {sorted(expected)}", f"keys {sorted(actual)}")
+            claim = f"sorted({{}}.keys()) == {sorted(expected)}"
+            raise _unlike("container", path, node, f"keys {sorted(expected)}", f"keys {sorted(actual)}", claim)
     for name, child in node.children:
         field = value.get(name) if isinstance(node, Fields) or isinstance(child, Text) else getattr(value, name)
         _observe(field, child, lead, (*path, name), contents)
@@ -181,10 +190,11 @@ def _observe_fields(
 def _observe_tree(value: Any, node: Tree, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]) -> None:
     kind = {"dict": dict, "list": list, "tuple": tuple, "namedtuple": Point}[node.type]
     if type(value) is not kind:
-        raise _unlike("container", path, node, f"a {kind.__name__}", type(value).__name__)
+        raise _unlike("container", path, node, f"a {kind.__name__}", type(value).__name__, f"type({{}}) is {kind.__name__}")
     names = [name for name, _ in node.children]
     if node.type == "dict" and set(value) != set(names):
-        raise _unlike("container", path, node, f"keys {sorted(names)}", f"keys {sorted(map(str, value))}")
+        claim = f"sorted({{}}) == {sorted(names)}"
+        raise _unlike("container", path, node, f"keys {sorted(names)}", f"keys {sorted(map(str, value))}", claim)
     if len(value) != len(names):
         raise _unlike("container", path, node, f"{len(names)} entries", f"{len(value)} entries")
     for position, (name, child) in enumerate(node.children):
@@ -233,6 +243,24 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return [t for entry in value for t in tensors(entry)] if isinstance(value, list | tuple) else []
 
 
-def _unlike(aspect: str, path: tuple[str, ...], node: Node, expected: str, actual: str) -> Violation:
+def _unlike(
+    aspect: str, path: tuple[str, ...], node: Node, expected: str, actual: str, claim: str = ""
+) -> Violation:
     at = f"leaf {path!r}" if path else "the data"
-    return Violation(f"{at}: expected {expected}, got {actual}", aspect=aspect, where=(path, node))
+    return Violation(f"{at}: expected {expected}, got {actual}", claim=claim, actual=actual, aspect=aspect, where=(path, node))
+
+
+def access(node: Node, path: tuple[str, ...]) -> str:
+    """The Python text that leads from a container to the leaf at `path`."""
+    text = ""
+    for name in path:
+        assert isinstance(node, Fields | Record | Tree)
+        names = [child for child, _ in node.children]
+        if isinstance(node, Record) or (isinstance(node, Tree) and node.type == "namedtuple"):
+            text += f".{name}"
+        elif isinstance(node, Tree) and node.type in ("list", "tuple"):
+            text += f"[{names.index(name)}]"
+        else:
+            text += f"[{name!r}]"
+        node = node.children[names.index(name)][1]
+    return text

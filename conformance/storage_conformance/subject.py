@@ -35,10 +35,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class Given:
-    """Data already built from a batch, because the caller wants to change them later."""
+    """Data already built from a batch, which the caller changes later and therefore gives a `name`."""
 
     batch: Batch
     value: Any
+    name: str = ""
 
 
 @dataclass
@@ -50,11 +51,20 @@ class Program:
     def add(self, template: str, *arguments: Any) -> None:
         self.lines.append((template, arguments))
 
-    def mark(self, remark: str) -> None:
-        """Appends a remark to the last line."""
+    def precede(self, text: str) -> None:
+        """Puts a text before the last line, on the same one."""
         if self.lines:
             template, arguments = self.lines[-1]
-            self.lines[-1] = f"{template}  # {remark}", arguments
+            self.lines[-1] = text + template, arguments
+
+    def mark(self, remark: str) -> None:
+        """Appends a remark to the last line."""
+        self.follow(f"  # {remark}")
+
+    def follow(self, text: str) -> None:
+        """Puts a text after the last line, on the same one."""
+        template, arguments = self.lines[-1]
+        self.lines[-1] = template + text, arguments
 
     def render(self) -> tuple[str, ...]:
         return tuple(template.format(*map(code_of, arguments)) for template, arguments in self.lines)
@@ -65,7 +75,7 @@ def code_of(argument: Any) -> str:
     if isinstance(argument, Literal):
         return argument.text
     if isinstance(argument, Given):
-        return argument.batch.code()
+        return f"{argument.name} := {argument.batch.code()}" if argument.name else argument.batch.code()
     if isinstance(argument, Index | Batch):
         return argument.code()
     return f'"{argument}"' if isinstance(argument, Path) else repr(argument)
@@ -116,32 +126,37 @@ class Subject:
             return _guard(lambda: self.raw.set(given, values), "set")
 
     def assign(self, index: Any, data: Any, mode: str = "grad") -> None:
-        self.program.add(f"{_MODES[mode]}{self.name}[{{}}] = {{}}", index, data)
+        if isinstance(data, Given) and data.name:  # a named value on the right of an assignment is its second target
+            self.program.add(f"{_MODES[mode]}{data.name} = {self.name}[{{}}] = {{}}", index, Given(data.batch, data.value))
+        else:
+            self.program.add(f"{_MODES[mode]}{self.name}[{{}}] = {{}}", index, data)
         given, values = _value(index), _value(data)
         with in_mode(mode):
             _guard(lambda: operator.setitem(self.raw, given, values), "[]=")
 
-    def get(self, index: Any, mode: str = "grad") -> Any:
-        self.program.add(f"{_MODES[mode]}{self.name}.get({{}})", index)
+    def get(self, index: Any, mode: str = "grad", name: str = "") -> Any:
+        target = f"{name} = " if name else ""
+        self.program.add(f"{_MODES[mode]}{target}{self.name}.get({{}})", index)
         given = _value(index)
         with in_mode(mode):
             return _guard(lambda: self.raw.get(given), "get")
 
-    def item(self, index: Any) -> Any:
-        self.program.add(f"{self.name}[{{}}]", index)
+    def item(self, index: Any, name: str = "") -> Any:
+        target = f"{name} = " if name else ""
+        self.program.add(f"{target}{self.name}[{{}}]", index)
         given = _value(index)
         return _guard(lambda: self.raw[given], "[]")
 
     def peek(self, index: Any) -> Any:
         """`get`, not written down: for the verification after each step."""
         given = _value(index)
-        return _guard(lambda: self.raw.get(given), "get")
+        return _guard(lambda: self.raw.get(given), "get", f"{self.name}.get({code_of(index)})")
 
     def length(self) -> Any:
-        return _guard(lambda: len(self.raw), "len")
+        return _guard(lambda: len(self.raw), "len", f"len({self.name})")
 
     def attribute(self, name: str) -> Any:
-        return _guard(lambda: getattr(self.raw, name), name)
+        return _guard(lambda: getattr(self.raw, name), name, f"{self.name}.{name}")
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Any other method: `dumps`, `loads`, `attach`, `clear`, ..."""
@@ -149,10 +164,12 @@ class Subject:
         values = [_value(argument) for argument in arguments]
         return _guard(lambda: getattr(self.raw, method)(*values), method)
 
-    def evaluate(self, text: str, act: Callable[[Any], Any]) -> Any:
+    def evaluate(self, text: str, act: Callable[[Any], Any], *, shown: bool = True) -> Any:
         """Anything else that Python does with a storage: `iter`, `in`, `repr`, `hash`, ...; `text` has a `{}` for it."""
-        self.program.add(text.replace("{}", self.name))
-        return _guard(lambda: act(self.raw), text.replace("{}", self.name))
+        code = text.replace("{}", self.name)
+        if shown:
+            self.program.add(code.replace("{", "{{").replace("}", "}}"))
+        return _guard(lambda: act(self.raw), code, "" if shown else code)
 
     def deepcopy(self, name: str) -> Subject:
         self.program.add(f"{name} = copy.deepcopy({self.name})")
@@ -163,8 +180,8 @@ class Subject:
         return Subject(_guard(lambda: pickle.loads(pickle.dumps(self.raw)), "pickle"), name, self.program)
 
 
-def _guard(act: Callable[[], Any], call: str) -> Any:
+def _guard(act: Callable[[], Any], call: str, code: str = "") -> Any:
     try:
         return act()
     except Exception as error:
-        raise Raised(error, call) from error
+        raise Raised(error, call, code) from error

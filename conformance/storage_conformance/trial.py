@@ -6,6 +6,7 @@ draw the arguments, and failures are explained by replaying these methods with s
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 from tensordict import TensorDictBase, is_tensorclass
 
 from storage_conformance.batch import Batch
-from storage_conformance.comparison import difference
+from storage_conformance.comparison import difference, told
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.listener import Journal, Listener
@@ -24,7 +25,7 @@ from storage_conformance.recorder import Raised, Violation
 from storage_conformance.structure import Absent, Content, Fields, Leaf, Node, Record, Text, Tree, leaves, observe, tensors
 from storage_conformance.subject import Given, Literal, Subject
 
-__all__ = ["INDEX_REQUIREMENTS", "Blame", "Setup", "Step", "Trial", "dtype_requirement", "law", "structure_requirements"]
+__all__ = ["INDEX_REQUIREMENTS", "Blame", "Setup", "Step", "Trial", "change", "dtype_requirement", "law", "structure_requirements"]
 
 INDEX_REQUIREMENTS = {
     "int": "IDX-1", "negative": "IDX-2", "numpy": "IDX-4", "scalar": "IDX-4", "slice": "IDX-5", "range": "IDX-6",
@@ -100,7 +101,7 @@ class Trial:
         """A `set` that has to succeed."""
         span = self.model.for_writing(index)
         blame = Blame(self._length_requirement(span), "SET-1")
-        given = Given(batch, batch.data())
+        given = self._given(batch, scribble)
         with self.lab.checking("SET-1"):
             returned = self.storage.set(index, given, mode)
         with self.lab.checking("SET-7"):
@@ -108,21 +109,19 @@ class Trial:
                 raise Violation(f"set returned {type(returned).__name__}", claim="storage.set(...) is None")
         self.model.set(span, batch)
         self._settle(span, batch)
-        if scribble and self._scribble(given):
-            self._count("SET-3")
+        self._scribble(given)
         self._written(index, batch, mode, span, blame)
         self._told("OBS-1", span)
 
     def assign(self, index: Index, batch: Batch, mode: str = "grad", scribble: bool = True) -> None:
         """An assignment `storage[index] = data` that has to succeed."""
         span = self.model.for_reading(index)
-        given = Given(batch, batch.data())
+        given = self._given(batch, scribble)
         with self.lab.checking("SET-16"):
             self.storage.assign(index, given, mode)
         self.model.assign(span, batch)
         self._settle(span, batch)
-        if scribble and self._scribble(given):
-            self._count("SET-3")
+        self._scribble(given)
         self._written(index, batch, mode, span, Blame("LEN-9", "SET-16", last_row="QRY-8"))
         self._told("OBS-2", span)
 
@@ -183,37 +182,36 @@ class Trial:
                     if value != candidates.get(cell, [value])[-1]:
                         raise Violation(f"row {row} does not hold the last of the items given for it")
 
-    def _scribble(self, given: Given) -> bool:
+    def _given(self, batch: Batch, scribble: bool) -> Given:
+        """The data of a batch, with a name if the caller is to change them after the write."""
+        changing = scribble and batch.layout not in ("expanded", "inference", "requires_grad")
+        return Given(batch, batch.data(), "data" if changing else "")
+
+    def _scribble(self, given: Given) -> None:
         """Changes the caller's data after the write, as a collector does that reuses its buffers."""
-        if given.batch.layout in ("expanded", "inference", "requires_grad"):
-            return False
-        items = given.value if given.batch.form == "list" else [given.value]
-        for item in items:
-            for tensor in tensors(item):
-                if tensor.dtype.itemsize > 1 or not tensor.dtype.is_floating_point:
-                    tensor.logical_not_() if tensor.dtype == torch.bool else tensor.add_(1)
-        self.storage.program.add("# the caller changes its data")
-        return True
+        if given.name:
+            change(given.value)
+            self.storage.program.add(f"change({given.name})")
+            self._count("SET-3")
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def read(self, index: Index, mode: str = "grad", spelling: str = "get") -> None:
+    def read(self, index: Index, mode: str = "grad", spelling: str = "get", scribble: bool = True) -> None:
         """A read that has to succeed, and to change nothing."""
         span = self.model.for_reading(index)
         requirement = "GET-2" if span.cells else "IDX-20"
         with self.lab.checking(requirement):
-            value = self.storage.get(index, mode) if spelling == "get" else self.storage.item(index)
-            self._compare(value, span, span.lead)
+            value = self.storage.get(index, mode, "found") if spelling == "get" else self.storage.item(index, "found")
+            self._compare(value, span, span.lead, "found")
         if spelling != "get":
             self._count("GET-3")
         with self.lab.checking("SET-4"):
             if any(tensor.requires_grad for tensor in tensors(value)):
                 raise Violation("a tensor that was read requires grad")
         self._count(index_requirement(index), *(("SET-5",) if mode != "grad" else ()))
-        if index.advanced and mode != "inference":
-            for tensor in tensors(value):
-                _overwrite(tensor)
-            self.storage.program.add("# the caller changes what it read")
+        if scribble and index.advanced and mode != "inference":
+            change(value)
+            self.storage.program.add("change(found)")
             self.verify(law("GET-5"))
         self._told("OBS-11", None)
 
@@ -224,24 +222,28 @@ class Trial:
 
     def look(self) -> None:
         """Everything that only looks, and changes nothing (QRY-1)."""
-        readable, row = self.model.readable, self.model.readable // 2
-        for name in ("shape", "max_size", "ndim", "device"):
-            self.storage.attribute(name)
+        name, readable, row = self.storage.name, self.model.readable, self.model.readable // 2
+        for attribute in ("shape", "max_size", "ndim", "device"):
+            self.storage.attribute(attribute)
         with self.lab.checking("QRY-5"):
-            text = self.storage.evaluate("repr({})", repr)
+            text = self.storage.evaluate("repr({})", repr, shown=False)
             if not isinstance(text, str):
-                raise Violation(f"repr gave {type(text).__name__}")
+                raise Violation(f"repr gave {type(text).__name__}", claim=f"isinstance(repr({name}), str)")
         with self.lab.checking("QRY-3"):
             for candidate, inside in ((row, row < readable), (readable, False), (-readable, readable > 0), (-readable - 1, False)):
-                found = self.storage.evaluate(f"{candidate} in {{}}", lambda s, c=candidate: c in s)
+                found = self.storage.evaluate(f"{candidate} in {{}}", lambda s, c=candidate: c in s, shown=False)
                 if found is not inside:
-                    raise Violation(f"{candidate} in storage is {found} with {readable} readable rows")
+                    raise Violation(
+                        f"{candidate} in storage is {found} with {readable} readable rows",
+                        claim=f"({candidate} in {name}) is {inside}", actual=str(found),
+                    )  # fmt: skip
         with self.lab.checking("QRY-2"):
-            items = self.storage.evaluate("list({})", lambda s: _few(s, readable + 2))
+            items = self.storage.evaluate("list({})", lambda s: _few(s, readable + 2), shown=False)
             if len(items) != readable:
-                raise Violation(f"iteration gave {len(items)} items", claim=f"len(list(storage)) == {readable}", actual=str(len(items)))
+                raise Violation(f"iteration gave {len(items)} items", claim=f"len(list({name})) == {readable}", actual=str(len(items)))
             for number, item in enumerate(items):
-                self._compare(item, self.model.for_reading(at(number)), self.model.trailing)
+                self._compare(item, self.model.for_reading(at(number)), self.model.trailing, f"list({name})[{number}]")
+        self.storage.program.add(f"{name}.shape, {name}.device, repr({name}), {row} in {name}, list({name})")
         self.verify(law("QRY-1"))
         self._told("OBS-11", None)
 
@@ -345,8 +347,11 @@ class Trial:
     def rewind(self, batch: Batch) -> None:
         """A state dict that is taken, followed by a write, and loaded again into the same storage."""
         before = self.model.copy()
-        state = self._state_dict(self.storage)
-        frozen = Literal(_cloned(state.value), f"copy.deepcopy({state.text})")
+        with self.lab.checking("COPY-5"):
+            state = self.storage.call("state_dict")
+        self.storage.program.precede("state = copy.deepcopy(")
+        self.storage.program.follow(")")
+        frozen = Literal(_cloned(state), "state")
         self.write(Index("int", (0,)), batch)
         with self.lab.checking("COPY-6"):
             self.storage.call("load_state_dict", frozen)
@@ -356,7 +361,9 @@ class Trial:
 
     def _state_dict(self, storage: Subject) -> Literal:
         with self.lab.checking("COPY-5"):
-            return Literal(storage.call("state_dict"), f"{storage.name}.state_dict()")
+            state = storage.call("state_dict")
+        storage.program.precede("state = ")
+        return Literal(state, "state")
 
     def clear(self) -> None:
         with self.lab.checking("QRY-9"):
@@ -396,7 +403,9 @@ class Trial:
             counts = {name: sum(call.name == name for call in calls) for name in names}
             for name, times in counts.items():
                 if times != 1:
-                    raise Violation(f"{name}.mark_update was called {times} times", claim=f"calls of {name} == 1", actual=str(times))
+                    raise Violation(
+                        f"{name}.mark_update was called {times} times", claim=f"told({name}) == 1", actual=str(times)
+                    )
         if strangers := {call.name for call in calls} - set(names):
             with self.lab.checking("OBS-13"):
                 raise Violation(f"{sorted(strangers)[0]} was told although it is not attached")
@@ -477,7 +486,7 @@ class Trial:
         lead = (model.readable, *model.trailing)
         try:
             value = storage.peek(slice(0, model.readable))
-            contents = observe(value, model.node, lead)
+            contents = observe(value, model.node, lead, f"{storage.name}.get(slice(0, {model.readable}))")
         except (Raised, Violation) as cause:
             requirement = self._structure_requirement(cause, blame)
             if self._reads_row_by_row(storage, model):
@@ -489,9 +498,13 @@ class Trial:
         if found is not None:
             cell = cells[found.position]
             requirement = self._row_requirement(cell, found.leaf, model, blame, touched)
-            if self._reads_row_by_row(storage, model):
-                requirement = "IDX-5"
-            with self.lab.checking(requirement):
+            whole = self._reads_row_by_row(storage, model)
+            with self.lab.checking("IDX-5" if whole else requirement):
+                if not whole:
+                    row = cell // model.width
+                    self._compare_with(
+                        model, storage.peek(row), model.for_reading(at(row)), model.trailing, f"{storage.name}.get({row})"
+                    )
                 raise found
         self._count(*([blame.touched] if touched else []), *([blame.others] if len(touched) < len(cells) else []))
         if zeros:
@@ -502,7 +515,7 @@ class Trial:
         device = torch.device(self.lab.device)
         with self.lab.checking(blame.device or "DEV-7"):
             if isinstance(value, TensorDictBase) or is_tensorclass(value):
-                _equal(value.device, device, f"{storage.name}.get(...).device")
+                _equal(value.device, device, f"{storage.name}.get(0).device")
             for tensor in tensors(value):
                 _equal(tensor.device, device, "the device of a leaf")
         with self.lab.checking("SET-4"):
@@ -544,11 +557,19 @@ class Trial:
             return False
         return True
 
-    def _compare(self, value: Any, span: Span, lead: tuple[int, ...]) -> None:
-        contents = observe(value, self.model.node, lead)
-        found = difference(self.model.node, span.cells, self.model.width, self.model.expected(span.cells), contents)
-        if found is not None:
-            raise found
+    def _compare(self, value: Any, span: Span, lead: tuple[int, ...], expression: str = "") -> None:
+        self._compare_with(self.model, value, span, lead, expression)
+
+    def _compare_with(self, model: Model, value: Any, span: Span, lead: tuple[int, ...], expression: str) -> None:
+        """Compares what was read with what the model holds; `expression` is the Python text that gives it."""
+        contents = observe(value, model.node, lead, expression)
+        expected = model.expected(span.cells)
+        found = difference(model.node, span.cells, model.width, expected, contents)
+        if found is None:
+            return
+        wanted = [cell[found.number] for cell in expected]
+        content: Content = b"".join(wanted) if isinstance(found.leaf, Leaf) else list(wanted)  # type: ignore[arg-type]
+        raise told(found, expression, model.node, content, lead) if expression else found
 
     def _peek(self, index: Index, lead: tuple[int, ...]) -> list[Content]:
         with self.lab.checking("GET-2"):
@@ -641,15 +662,23 @@ def dtype_requirement(dtype: torch.dtype) -> str:
 def _equal(actual: Any, expected: Any, expression: str) -> None:
     if type(actual) is bool or actual != expected or (isinstance(expected, int) and not isinstance(actual, int)):
         raise Violation(
-            f"{expression} is {actual!r}, expected {expected!r}", claim=f"{expression} == {expected!r}", actual=repr(actual)
+            f"{expression} is {actual!r}, expected {expected!r}", claim=f"{expression} {_is(expected)}", actual=repr(actual)
         )
 
 
-def _overwrite(tensor: torch.Tensor) -> None:
-    if tensor.dtype == torch.bool:
-        tensor.logical_not_()
-    elif tensor.dtype.itemsize > 1 or not tensor.dtype.is_floating_point:
-        tensor.add_(1)
+def _is(expected: Any) -> str:
+    if expected is None:
+        return "is None"
+    return f"== torch.device({str(expected)!r})" if isinstance(expected, torch.device) else f"== {expected!r}"
+
+
+def change(data: Any) -> None:
+    """Changes every tensor of a container, or of a list of them, in place."""
+    for tensor in tensors(data):
+        if tensor.dtype == torch.bool:
+            tensor.logical_not_()
+        elif tensor.dtype.itemsize > 1 or not tensor.dtype.is_floating_point:
+            tensor.add_(1)
 
 
 def _cloned(value: Any) -> Any:
@@ -657,7 +686,9 @@ def _cloned(value: Any) -> Any:
     if isinstance(value, torch.Tensor) or isinstance(value, TensorDictBase) or is_tensorclass(value):
         return value.clone()
     if isinstance(value, dict):
-        return {key: _cloned(entry) for key, entry in value.items()}
+        copied = copy.copy(value)  # of the same type: an OrderedDict with attributes of its own stays one
+        copied.update({key: _cloned(entry) for key, entry in value.items()})
+        return copied
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return type(value)(_cloned(entry) for entry in value)
     return value

@@ -222,37 +222,37 @@ class StorageMachine(RuleBasedStateMachine):
     # --- rules ------------------------------------------------------------------------------------------------------
     # Hypothesis leaves out a random part of the rules in each program; what matters most has several of them.
 
-    @rule(write=writes(appends), mode=MODES)
-    def append(self, write: tuple[Index, Batch], mode: str) -> None:
-        self.perform("write", *write, mode)
+    @rule(write=writes(appends), mode=MODES, scribble=st.booleans())
+    def append(self, write: tuple[Index, Batch], mode: str, scribble: bool) -> None:
+        self.perform("write", *write, mode, scribble)
 
-    @rule(write=writes(overwrites), mode=MODES)
-    def overwrite(self, write: tuple[Index, Batch], mode: str) -> None:
-        self.perform("write", *write, mode)
+    @rule(write=writes(overwrites), mode=MODES, scribble=st.booleans())
+    def overwrite(self, write: tuple[Index, Batch], mode: str, scribble: bool) -> None:
+        self.perform("write", *write, mode, scribble)
 
-    @rule(write=writes(set_indices), mode=MODES)
-    def write(self, write: tuple[Index, Batch], mode: str) -> None:
-        self.perform("write", *write, mode)
-
-    @precondition(readable)
-    @rule(write=assignments(), mode=MODES)
-    def assign(self, write: tuple[Index, Batch], mode: str) -> None:
-        self.perform("assign", *write, mode)
+    @rule(write=writes(set_indices), mode=MODES, scribble=st.booleans())
+    def write(self, write: tuple[Index, Batch], mode: str, scribble: bool) -> None:
+        self.perform("write", *write, mode, scribble)
 
     @precondition(readable)
-    @rule(write=assignments(), mode=MODES)
-    def assign_again(self, write: tuple[Index, Batch], mode: str) -> None:
-        self.perform("assign", *write, mode)
+    @rule(write=assignments(), mode=MODES, scribble=st.booleans())
+    def assign(self, write: tuple[Index, Batch], mode: str, scribble: bool) -> None:
+        self.perform("assign", *write, mode, scribble)
 
     @precondition(readable)
-    @rule(index=reads(), mode=MODES)
-    def get(self, index: Index, mode: str) -> None:
-        self.perform("read", index, mode, "get")
+    @rule(write=assignments(), mode=MODES, scribble=st.booleans())
+    def assign_again(self, write: tuple[Index, Batch], mode: str, scribble: bool) -> None:
+        self.perform("assign", *write, mode, scribble)
 
     @precondition(readable)
-    @rule(index=reads())
-    def get_item(self, index: Index) -> None:
-        self.perform("read", index, "grad", "item")
+    @rule(index=reads(), mode=MODES, scribble=st.booleans())
+    def get(self, index: Index, mode: str, scribble: bool) -> None:
+        self.perform("read", index, mode, "get", scribble)
+
+    @precondition(readable)
+    @rule(index=reads(), scribble=st.booleans())
+    def get_item(self, index: Index, scribble: bool) -> None:
+        self.perform("read", index, "grad", "item", scribble)
 
     @rule(fault=refusals("set"))
     def refuse_write(self, fault: tuple[Index, Batch, str]) -> None:
