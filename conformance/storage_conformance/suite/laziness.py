@@ -12,16 +12,18 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
+from tensordict import TensorDict
 
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Raised, Violation
+from storage_conformance.recorder import Violation
 from storage_conformance.strategies.structures import DTYPES
 from storage_conformance.structure import Fields, Leaf, Node, Record, leaves, observe
 from storage_conformance.subject import Literal, Subject
 from storage_conformance.suite.capacity import (
     Trailing,
+    attempt,
     cases,
     fresh_storage,
     kinds,
@@ -192,21 +194,10 @@ def a_refused_first_write_leaves_no_trace(lab: Lab, seed: int, device: str) -> N
             if device == "auto" and what == "data without values":
                 continue  # a storage may take them as they come
             storage = fresh_storage(lab, size, trailing, **options)
-            for _again in range(1 + (number + seed) % 2):
-                if not _refuses(storage, index, rejected):
-                    break  # the matter of the requirement that says so
-            else:
+            taken = [attempt(storage, index, rejected) for _ in range(1 + (number + seed) % 2)]
+            if not any(taken):  # that it is refused is the matter of the requirement that says so
                 node = SEQUELS[(number + seed) % 3]
                 _takes_another_structure(lab, "LAZY-3", storage, Batch(node, (2, *trailing), seed=seed))
-
-
-def _refuses(storage: Subject, index: Any, data: Any) -> bool:
-    try:
-        storage.set(index, data)
-    except Raised:
-        storage.program.add("# is refused")
-        return True
-    return False
 
 
 def _takes_another_structure(lab: Lab, requirement: str, storage: Subject, batch: Batch) -> None:
@@ -228,10 +219,7 @@ def a_first_write_of_zero_rows_leaves_the_storage_fresh(lab: Lab, seed: int, dev
     for number, (node, index) in enumerate((n, i) for n in kinds(lab.backend.features) for i in empties):
         size, trailing = ((4, ()), (7, (2,)), (12, (2, 3)))[(number + seed) % 3]
         storage = fresh_storage(lab, size, trailing, **options)
-        try:
-            storage.set(index, Batch(node, (0, *trailing)))
-        except Raised:
-            storage.program.add("# raised, which is the matter of SET-15")
+        attempt(storage, index, Batch(node, (0, *trailing)))  # that it is taken is the matter of SET-15
         with lab.checking("LAZY-6"):
             must_equal(storage.attribute("max_size"), size, "storage.max_size")
             if device == "auto":
@@ -310,11 +298,14 @@ def _clear(lab: Lab, storage: Subject, size: int, node: Node, trailing: Trailing
 @check("LAZY-5", examples=2, poisoned=False, trailing=st.sampled_from(((), (2,))))
 def memory_grows_with_the_rows_written(lab: Lab, trailing: Trailing) -> None:
     """Two rows of 64 KiB in a capacity of 192 MiB, on the CPU whatever the run's device."""
-    rows, row_bytes = 3072, 64 * 1024
-    big = Leaf(torch.uint8, (row_bytes // prod(trailing),))
-    for node in (big, Fields((("a", Leaf()), ("b", big)))):  # the big leaf may be the second one
-        data = [Batch(node, trailing, seed=seed).data() for seed in (0, 1)]
-        items = [Literal(item, f"item of {row_bytes} bytes") for item in data]
+    rows, shape = 3072, [*trailing, 64 * 1024 // prod(trailing)]
+    big = torch.ones(shape, dtype=torch.uint8)
+    pair = TensorDict(
+        {"a": torch.ones(trailing), "b": big}, batch_size=trailing
+    )  # the big leaf is not the first one
+    text = f"torch.ones({shape}, dtype=torch.uint8)"
+    pair_text = f'TensorDict({{"a": torch.ones({[*trailing]}), "b": {text}}}, batch_size={[*trailing]})'
+    for item in (Literal(big, text), Literal(pair, pair_text)):
         for row in (1, rows - 1):
             lab.start()
             with lab.checking("NEW-1"):
@@ -322,7 +313,7 @@ def memory_grows_with_the_rows_written(lab: Lab, trailing: Trailing) -> None:
                     lab.backend, lab.program, rows * prod(trailing), ndim=1 + len(trailing)
                 )
             with lab.checking("LAZY-5"):
-                growth = _growth(lambda: [storage.set(at(0), items[0]), storage.set(at(row), items[1])])  # noqa: B023
+                growth = _growth(lambda: [storage.set(at(0), item), storage.set(at(row), item)])  # noqa: B023
                 if growth > 48 * MEBIBYTE:
                     raise Violation(
                         f"two rows of 64 KiB took {growth // MEBIBYTE} MiB; the capacity is 192 MiB"

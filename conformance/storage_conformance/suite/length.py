@@ -259,7 +259,7 @@ def the_shape_is_rows_and_trailing_shape(lab: Lab, seed: int) -> None:
                 with lab.checking("LEN-7"):
                     shape = storage.attribute("shape")
                     must_equal(shape, torch.Size((readable, *trailing)), "storage.shape")
-                    must_equal(type(shape), torch.Size, "type(storage.shape)")
+                    must_equal(isinstance(shape, torch.Size), True, "isinstance(storage.shape, torch.Size)")
 
 
 @check("LEN-8", examples=2, seed=SEEDS)
