@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+# In-process runs forget the modules that they import. Ours must be the same for tests that patch them; Hypothesis is
+# imported by its own plugin at the end of each run, which takes a second each time.
+import hypothesis  # noqa: F401
 import pytest
 
-# In-process runs forget the modules that they import: these must be the same for tests that patch them.
 import storage_conformance.session  # noqa: F401
 
 STORIES = """
