@@ -1,0 +1,287 @@
+"""Chapter CKPT: dumps that were damaged, or made to do harm.
+
+A damaged dump is a copy: the storage that wrote the original may still have it open. What a refused load leaves behind
+is a matter of ERR-3, and looked at there.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import pickle
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from hypothesis import strategies as st
+
+from storage_conformance.lab import Lab
+from storage_conformance.recorder import Raised, Violation
+from storage_conformance.structure import Node
+from storage_conformance.subject import Literal
+from storage_conformance.suite.check import check
+from storage_conformance.suite.sequels import (
+    MAPPING,
+    NESTED,
+    PAIR,
+    SHAPES,
+    STEP,
+    TEXTS,
+    TRANSITION,
+    error_of,
+    filled,
+    label,
+    load_aside,
+    loaded,
+    rows,
+    sequel,
+    setup_in,
+    shelved,
+)
+from storage_conformance.trial import Setup, Trial
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something done to a file of a dump; `text` is the statement that does it, with `{}` for the path."""
+
+    act: Callable[[Path], object]
+    text: str
+
+
+def files_of(dump: Path) -> list[Path]:
+    """The files of a dump, which is a file or a folder, relative to it; `.` for the dump itself."""
+    if dump.is_file():
+        return [Path()]
+    return sorted(path.relative_to(dump) for path in dump.rglob("*") if path.is_file())
+
+
+def each_file(dump: Path, statement: str) -> str:
+    """A statement about `f`, for each file of a dump at slot 0, in Python."""
+    if dump.is_file():
+        return f"[{statement} for f in [{label(0)}]]"
+    return f'[{statement} for f in ({label(0)}).rglob("*") if f.is_file()]'
+
+
+def shown_file(name: Path) -> str:
+    """The path of a file of the dump at slot 0, in Python."""
+    return label(0) if name == Path() else label(f"0/{name.as_posix()}")
+
+
+def copied(lab: Lab, dump: Path) -> Path:
+    """A copy of a dump."""
+    copy = lab.path()
+    return Path(shutil.copytree(dump, copy) if dump.is_dir() else shutil.copy2(dump, copy))
+
+
+def removed(dump: Path) -> None:
+    """Deletes a dump."""
+    if dump.is_dir():
+        shutil.rmtree(dump)
+    else:
+        dump.unlink(missing_ok=True)
+
+
+def missing(_: Path) -> Iterator[Damage]:
+    """A file that is not there."""
+    yield Damage(lambda file: file.unlink(), "({}).unlink()")
+
+
+def cut(file: Path) -> Iterator[Damage]:
+    """A file that ends early: by a byte, a word, in the middle, after its head, at once."""
+    size = file.stat().st_size
+    for length in sorted({0, 1, 8, 64, size // 4, size // 2, 3 * size // 4, size - 8, size - 1}):
+        if 0 <= length < size:
+            yield Damage(lambda path, n=length: os.truncate(path, n), f"os.truncate({{}}, {length})")  # type: ignore[misc]
+
+
+def altered(file: Path) -> Iterator[Damage]:
+    """Single bits, a zeroed stretch and two bytes in each other's place, all over a file."""
+    content = file.read_bytes()
+    size = len(content)
+    offsets = sorted(
+        {*range(min(size, 9)), *range(0, size, max(1, size // 24)), *range(max(0, size - 3), size)}
+    )
+    for number, offset in enumerate(offsets):
+        yield _patched(content, offset, bytes([content[offset] ^ (1 << number % 8)]))
+    for offset in offsets[::6]:
+        stretch = content[offset : offset + 4]
+        if any(stretch):
+            yield _patched(content, offset, bytes(len(stretch)))
+        if stretch != stretch[::-1]:
+            yield _patched(content, offset, stretch[::-1])
+
+
+def _patched(content: bytes, offset: int, patch: bytes) -> Damage:
+    end = offset + len(patch)
+    changed = content[:offset] + patch + content[end:]
+    text = f"(lambda f: f.write_bytes((b := f.read_bytes())[:{offset}] + {patch!r} + b[{end}:]))({{}})"
+    return Damage(lambda path: path.write_bytes(changed), text)
+
+
+def structures(features: frozenset[str]) -> list[Setup]:
+    """What the dumps hold that are damaged."""
+    nodes: list[Node] = [
+        PAIR,
+        TRANSITION,
+        *([MAPPING] if "pytree" in features else []),
+        *([TEXTS] if "non_tensor" in features else []),
+    ]
+    return [
+        *(setup_in(SHAPES[0], node) for node in nodes),
+        setup_in(SHAPES[2], STEP),
+        setup_in(SHAPES[3], NESTED),
+    ]
+
+
+def damages(lab: Lab, source: Trial, kinds: Callable[[Path], Iterator[Damage]]) -> Iterator[Path]:
+    """Copies of the dump of `source`, each damaged in one place; the program shown says how."""
+    dump, program = source.dumps[0][0], list(lab.program.lines)
+    for name in files_of(dump):
+        for damage in kinds(dump / name):
+            lab.program.lines[:] = program
+            copy = copied(lab, dump)
+            damage.act(copy / name)
+            lab.program.add("{}", Literal(None, damage.text.replace("{}", shown_file(name))))
+            yield copy
+            removed(copy)
+
+
+def refused_or_exact(
+    lab: Lab, source: Trial, kinds: Callable[[Path], Iterator[Damage]], requirement: str, *, used: bool
+) -> None:
+    """Damages a dump in every place: loads either raise or bring back exactly what was dumped."""
+    setup, dumped = source.setup, source.dumps[0][1]
+    for copy in damages(lab, source, kinds):
+        trial = sequel(lab, source, setup, *([rows(setup, 0, 2, 20)] if used else []))
+        with lab.checking(requirement):
+            try:
+                trial.storage.call("loads", Literal(copy, label(0)))
+            except Raised:
+                continue
+        trial.model.take(dumped)
+        trial.verify(loaded(requirement))
+
+
+def _cases(features: frozenset[str]) -> dict[str, st.SearchStrategy[Any]]:
+    return {"setup": st.sampled_from(structures(features)), "used": st.booleans()}
+
+
+@check("CKPT-15", examples=40, given=_cases)
+def dumps_without_a_file_are_refused(lab: Lab, setup: Setup, used: bool) -> None:
+    source = shelved(lab, setup, *filled(setup, "full", 3))
+    load_aside(source, *source.dumps[0], "CKPT-5")
+    refused_or_exact(lab, source, missing, "CKPT-15", used=used)
+
+
+@check("CKPT-15", examples=40, given=_cases)
+def dumps_with_a_file_cut_short_are_refused(lab: Lab, setup: Setup, used: bool) -> None:
+    source = shelved(lab, setup, *filled(setup, "partial", 3))
+    load_aside(source, *source.dumps[0], "CKPT-5")
+    refused_or_exact(lab, source, cut, "CKPT-15", used=used)
+
+
+@check("CKPT-16", examples=20, given=lambda features: {"setup": st.sampled_from(structures(features))})
+def altered_bytes_are_noticed(lab: Lab, setup: Setup) -> None:
+    source = shelved(lab, setup, *filled(setup, "full", 3))
+    load_aside(source, *source.dumps[0], "CKPT-5")
+    refused_or_exact(lab, source, altered, "CKPT-16", used=setup.ndim == 1)
+
+
+class Bomb:
+    """An object whose pickle makes a folder when it is loaded."""
+
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self._marker),)
+
+
+MARKER = 'folder / "marker"'
+BOMB = f'type("Bomb", (), {{"__reduce__": lambda self: (os.mkdir, (str({MARKER}),))}})()'
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What a file is replaced by, and the statement that does it, with `{}` for its path."""
+
+    content: bytes
+    text: str
+
+
+def harmful(marker: Path) -> list[Payload]:
+    """What people may take for data: pickles as such, and inside other formats."""
+    found = [
+        Payload(pickle.dumps(Bomb(marker), protocol), f"({{}}).write_bytes(pickle.dumps({BOMB}, {protocol}))")
+        for protocol in (0, 2, 5)
+    ]
+    for zipped in (True, False):
+        stream = io.BytesIO()
+        torch.save(Bomb(marker), stream, _use_new_zipfile_serialization=zipped)
+        found.append(
+            Payload(stream.getvalue(), f"torch.save({BOMB}, {{}}, _use_new_zipfile_serialization={zipped})")
+        )
+    stream = io.BytesIO()
+    numpy.save(stream, numpy.array([Bomb(marker)], dtype=object), allow_pickle=True)
+    found.append(
+        Payload(stream.getvalue(), f'numpy.save(open({{}}, "wb"), numpy.array([{BOMB}], dtype=object))')
+    )
+    return found
+
+
+_PICKLED = re.compile(rb"\x80[\x02-\x05](?:\x95|[cX}\](K])")
+_ENCODED = re.compile(rb"gA[JMQV][A-Za-z0-9+/]{8,}={0,2}")
+
+
+def booby_trapped(content: bytes, marker: Path) -> Iterator[Payload]:
+    """A file with each pickle in it replaced, where it is found as such or in base64."""
+    bomb, shown = pickle.dumps(Bomb(marker), 2), f"pickle.dumps({BOMB}, 2)"
+    for found in _PICKLED.finditer(content):
+        start, stop = found.start(), found.start() + len(bomb)
+        text = f"(lambda f: f.write_bytes((b := f.read_bytes())[:{start}] + {shown} + b[{stop}:]))({{}})"
+        yield Payload(content[:start] + bomb + content[stop:], text)
+        yield Payload(
+            content[:start] + bomb, f"(lambda f: f.write_bytes(f.read_bytes()[:{start}] + {shown}))({{}})"
+        )
+    if _ENCODED.search(content):
+        yield Payload(
+            _ENCODED.sub(base64.b64encode(bomb), content),
+            f"... # base64 of {shown} for that of the pickle in {{}}",
+        )
+
+
+@check("CKPT-17", examples=40, given=_cases)
+def no_pickle_of_a_dump_is_loaded(lab: Lab, setup: Setup, used: bool) -> None:
+    source = shelved(lab, setup, *filled(setup, "full", 3))
+    load_aside(source, *source.dumps[0], "CKPT-5")
+    dump, marker, program = source.dumps[0][0], lab.path(), list(lab.program.lines)
+    names = files_of(dump)
+    attempts = [([name], payload) for payload in harmful(marker) for name in names]
+    attempts += [(names, payload) for payload in harmful(marker) if len(names) > 1]
+    attempts += [
+        ([name], payload) for name in names for payload in booby_trapped((dump / name).read_bytes(), marker)
+    ]
+    for replaced, payload in attempts:
+        lab.program.lines[:] = program
+        copy = copied(lab, dump)
+        for name in replaced:
+            (copy / name).write_bytes(payload.content)
+            lab.program.add("{}", Literal(None, payload.text.replace("{}", shown_file(name))))
+        trial = sequel(lab, source, setup, *([rows(setup, 0, 2, 20)] if used else []))
+        with lab.checking("CKPT-17"):
+            error_of(lambda: trial.storage.call("loads", Literal(copy, label(0))))  # noqa: B023  called at once
+            lab.program.precede("with contextlib.suppress(Exception): ")
+            if marker.exists():
+                raise Violation(
+                    "the load ran code that the dump contains",
+                    claim=f"not ({MARKER}).exists()",
+                    actual="False",
+                )
+        removed(copy)
