@@ -13,6 +13,8 @@ first write's is converted only where no value changes, apart from rounding betw
   range and no infinity is lost.
 
 Everything else raises ``TypeError``.
+
+Implements: DTYPE-1, DTYPE-2, DTYPE-3, DTYPE-9.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from .schema import Schema
 
 Block: TypeAlias = np.ndarray[Any, Any]
 
+_ALIGNMENT = 64  # bytes, that of torch's own allocations; NumPy promises less than complex128 needs
 _NUMPY_KNOWS = dtypes.SUPPORTED - dtypes.FLOAT8 - {torch.bfloat16}
 
 
@@ -113,7 +114,7 @@ class Memory:
         Raises:
             RuntimeError: out of memory on the device.
 
-        Implements: SET-13, SET-14, SET-18, DEV-10.
+        Implements: SET-3, SET-6, SET-13, SET-14, SET-18, DEV-10, DEV-11, DEV-12.
         """
         sources = [source.clone() if self._holds(source) else source for source in sources]
         numbers = selection.numbers
@@ -136,7 +137,7 @@ class Memory:
             sources: ``[*selection.shape, *feature_shape]`` for each leaf.
             readable: the rows that could be read before this write.
 
-        Implements: SET-1, SET-2, LAZY-4.
+        Implements: SET-1, SET-2, LAZY-4, DTYPE-4, DTYPE-5.
         """
         if readable < self.touched:
             self._zero_gap(selection, readable)
@@ -214,6 +215,7 @@ class Memory:
             last = torch.from_numpy(numbers.size - 1 - from_the_end).to(self.device)
             flat = [_gather(source, last) for source in flat]
             numbers = unique
+        flat = [_aligned(source) for source in flat]
         on_device = torch.from_numpy(np.ascontiguousarray(numbers)).to(self.device, copy=True)
         return selection._replace(numbers=on_device), flat
 
@@ -221,6 +223,17 @@ class Memory:
         address = tensor.data_ptr()
         place = bisect.bisect_right(self._starts, address) - 1
         return place >= 0 and address < self._ends[place] and tensor.device == self.device
+
+
+def tight(leaf: Tensor) -> Tensor:
+    """``leaf`` over memory that ends where it ends: ``torch.save`` writes all of what a tensor is a view of.
+
+    On the CPU it is the same memory, elsewhere a copy.
+    """
+    if leaf.device.type != "cpu" or not leaf.numel():
+        return leaf.clone()
+    block = leaf.reshape(-1).view(torch.uint8).numpy()
+    return torch.from_numpy(block).view(leaf.dtype).view(leaf.shape)
 
 
 def _zeros(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -231,10 +244,11 @@ def _zeros(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tenso
         return torch.empty(shape, dtype=dtype, device="cpu")
     try:
         # NumPy asks the system for pages that are zero when they are first touched; torch.zeros touches all of them.
-        block = np.zeros(size, np.uint8)
+        block = np.zeros(size + _ALIGNMENT, np.uint8)
     except (MemoryError, ValueError, OverflowError):
         raise OutOfMemory(f"cannot allocate {size} bytes for a leaf of shape {list(shape)}.") from None
-    return torch.from_numpy(block).view(dtype).view(shape)
+    start = -block.ctypes.data % _ALIGNMENT
+    return torch.from_numpy(block[start : start + size]).view(dtype).view(shape)
 
 
 def _blocks(leaf: Tensor, count: int) -> Block | None:
@@ -261,18 +275,20 @@ def _gather(leaf: Tensor, numbers: Tensor) -> Tensor:
     return leaf.index_select(0, numbers)
 
 
+def _aligned(source: Tensor) -> Tensor:
+    """``source`` dense, and at an address from which eight bytes can be read as one word."""
+    source = source.contiguous()
+    return source if source.storage_offset() * source.element_size() % 8 == 0 else source.clone()
+
+
 def _scatter(leaf: Tensor, numbers: Tensor, source: Tensor) -> None:
     """Write rows that are named once each."""
     word = _word(leaf)
     if word is not None:
         # Single bytes crawl through index_copy_: 500 us for 256 frames of 84x84, 72 us as words of eight.
-        count = leaf.shape[0]
-        leaf = leaf.view(count, -1).view(word)
-        source = (
-            source.contiguous()
-            .view(source.shape[0], leaf.shape[1] * word.itemsize // source.element_size())
-            .view(word)
-        )
+        leaf = leaf.view(leaf.shape[0], -1).view(word)
+        row = source.numel() // source.shape[0]
+        source = source.view(source.shape[0], row).view(word)
     leaf.index_copy_(0, numbers, source)
 
 

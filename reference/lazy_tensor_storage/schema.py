@@ -123,7 +123,7 @@ class Schema:
             self._plan_for = shape
         for place, (leaf, (node, expected, dtype)) in enumerate(zip(leaves, self._plan, strict=True)):
             if type(leaf) is not Tensor or leaf.is_nested or leaf.layout is not torch.strided:
-                _refuse_layout(leaf, node.path)
+                _refuse_rowless(leaf, node.path)
             if leaf.shape != expected:
                 raise wrong_shape(node.path, "shape", leaf.shape, shape, node.feature_shape)
             if leaf.requires_grad:
@@ -174,7 +174,9 @@ def _joined(columns: tuple[Column, ...], size: int) -> Column:
     return [value for column in columns for value in ([None] * size if column is None else column)]
 
 
-def _refuse_layout(leaf: Tensor, path: Path) -> None:
+def _refuse_rowless(leaf: Tensor, path: Path) -> None:
+    if isinstance(leaf, UnbatchedTensor):
+        raise TypeError(f"{describe(path)} is an UnbatchedTensor, it has no rows; nothing was written.")
     if leaf.is_nested or leaf.layout is not torch.strided or leaf.is_quantized:
         raise TypeError(
             f"{describe(path)} is a sparse, nested or quantized tensor, it has no rows; nothing was written."
@@ -257,8 +259,6 @@ def _infer(data: Any, path: Path, numbering: _Numbering) -> Node:
             raise TypeError("a value that is not a tensor has no rows; nothing was written.")
         feature_shape = numbering.cut(data.batch_size, path, "batch size")
         return ValueNode(path, numbering.next_value(), feature_shape, optional=False)
-    if isinstance(data, UnbatchedTensor):
-        raise TypeError(f"{describe(path)} is an UnbatchedTensor: it has no rows; nothing was written.")
     if is_tensorclass(cls):
         inner, fields = fields_of(data, path)
         known_classes[class_name(cls)] = cls
@@ -280,7 +280,7 @@ def _infer(data: Any, path: Path, numbering: _Numbering) -> Node:
 
 
 def _infer_tensor(data: Tensor, path: Path, numbering: _Numbering) -> TensorNode:
-    _refuse_layout(data, path)
+    _refuse_rowless(data, path)
     if data.dtype not in dtypes.SUPPORTED:
         raise TypeError(
             f"{describe(path)} has dtype {dtypes.name_of(data.dtype)}, which does not work with every index; supported "

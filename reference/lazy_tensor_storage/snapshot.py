@@ -13,6 +13,7 @@ from tensordict import is_tensorclass
 from torch import Tensor
 
 from . import dtypes, values
+from .memory import tight
 from .nodes import (
     Column,
     MappingNode,
@@ -118,10 +119,13 @@ def tree_of(plain: Any, path: Path, classes: dict[str, type]) -> Node:
             return MappingNode(path, dict if kind == "dict" else OrderedDict, fields)
         if any(type(key) is not str for key in fields):
             raise ValueError("a key of a TensorDict is no string")
+        tail = _size(plain["batch"])
         children = list(fields.values())
+        if any(_leading(child)[: len(tail)] != tail for child in children):
+            raise ValueError(f"the batch size {list(tail)} is not that of what it contains")
         only_tensors = all(isinstance(child, TensorNode) for child in children)
         start = children[0].position if children and isinstance(children[0], TensorNode) else 0
-        return TensorDictNode(path, _size(plain["batch"]), fields, start if only_tensors else None)
+        return TensorDictNode(path, tail, fields, start if only_tensors else None)
     if kind == "tensorclass":
         cls = _find_class(plain["class"], classes)
         body = tree_of(plain["body"], path, classes)
@@ -139,6 +143,16 @@ def tree_of(plain: Any, path: Path, classes: dict[str, type]) -> Node:
     if not issubclass(cls, tuple) or len(getattr(cls, "_fields", ())) != len(entries):
         raise UnknownClass(f"{plain['class']} is no named tuple of {len(entries)} fields here")
     return SequenceNode(path, cls, entries)
+
+
+def _leading(child: Node) -> torch.Size:
+    """The dimensions of what a TensorDict contains, behind those that count."""
+    if isinstance(child, (TensorNode, ValueNode)):
+        return child.feature_shape
+    node = child.body if isinstance(child, TensorClassNode) else child
+    if not isinstance(node, TensorDictNode):
+        raise ValueError(f"a TensorDict contains {node.kind}")
+    return node.tail
 
 
 class UnknownClass(ValueError):
@@ -209,7 +223,7 @@ def encode(snapshot: Snapshot | None) -> dict[str, Any]:
         "rows": snapshot.readable,
         "last_row": snapshot.last_row,
         "tree": plain_tree(snapshot.schema.root),
-        "leaves": list(snapshot.leaves),
+        "leaves": [tight(leaf) for leaf in snapshot.leaves],
         "values": [each(_plain_value, column) for column in snapshot.values],
     }
 

@@ -87,7 +87,7 @@ class LazyTensorStorage:
             device=cpu,
             is_shared=False)
 
-    Implements: NEW-1 to NEW-7, LAZY-2, LAZY-3, QRY-6.
+    Implements: NEW-1 to NEW-7, LAZY-2, LAZY-3, QRY-6, ERR-5.
     """
 
     def __init__(self, max_size: int, *, device: torch.device | str = "cpu", ndim: int = 1) -> None:
@@ -453,8 +453,8 @@ class LazyTensorStorage:
     def state_dict(self) -> dict[str, Any]:
         """The rows that can be read, as plain tensors, numbers, strings, lists and dicts.
 
-        The tensors are views of the storage. ``torch.load(..., weights_only=True)`` can read what ``torch.save`` made
-        of it, as long as the values that are not tensors are plain as well.
+        The tensors share the storage's memory where it is on the CPU. ``torch.load(..., weights_only=True)`` can read
+        what ``torch.save`` made of it, as long as the values that are not tensors are plain as well.
 
         Implements: COPY-5 to COPY-7, COPY-9, COPY-10.
         """

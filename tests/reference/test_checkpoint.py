@@ -1,0 +1,284 @@
+"""The dump format, and what happens to a dump that something happened to."""
+
+import json
+import os
+import sys
+import types
+import zlib
+from collections import namedtuple
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tensordict import NonTensorData, TensorDict, tensorclass
+
+from lazy_tensor_storage import CheckpointError, LazyTensorStorage, checkpoint
+
+FILE = "storage.safetensors"
+Pair = namedtuple("Pair", "first second")
+
+
+def small(rows=3, capacity=1000):
+    storage = LazyTensorStorage(capacity)
+    data = TensorDict(a=torch.arange(rows), b=torch.ones(rows, 2, dtype=torch.bool), batch_size=[rows])
+    storage.set(range(rows), data.set("s", NonTensorData("text", batch_size=[rows])))
+    return storage
+
+
+def contents(storage):
+    return (
+        storage.shape,
+        storage.last_row,
+        [(item["a"].item(), item["b"].tolist(), item["s"]) for item in storage],
+    )
+
+
+def rewritten(path, change):
+    """The dump at ``path`` with its manifest changed, and every checksum right."""
+    with safe_open(path / FILE, framework="pt") as opened:
+        tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+        manifest = json.loads(opened.metadata()["manifest"])
+    change(manifest)
+    text = json.dumps(manifest)
+    save_file(
+        tensors, path / FILE, metadata={"manifest": text, "manifest.crc32": str(zlib.crc32(text.encode()))}
+    )
+
+
+def test_a_dump_is_one_file_of_named_leaves_and_a_manifest(tmp_path):
+    small().dumps(tmp_path / "runs" / "7")
+    assert os.listdir(tmp_path / "runs" / "7") == [FILE]  # noqa: PTH208
+    with safe_open(tmp_path / "runs" / "7" / FILE, framework="pt") as opened:
+        assert sorted(opened.keys()) == ["leaf.0", "leaf.1", "values"]
+        assert opened.get_slice("leaf.1").get_shape() == [3, 2]
+        assert json.loads(opened.get_tensor("values").numpy().tobytes()) == [["text"] * 3]
+        manifest = json.loads(opened.metadata()["manifest"])
+    assert manifest["format"] == "lazy-tensor-storage"
+    assert (manifest["version"], manifest["rows"], manifest["last_row"], manifest["ndim"]) == (1, 3, 2, 1)
+
+
+def test_every_dump_cut_short_is_refused(tmp_path):
+    small().dumps(tmp_path)
+    whole = (tmp_path / FILE).read_bytes()
+    target = small(2)
+    before = contents(target)
+    for length in range(len(whole)):
+        (tmp_path / FILE).write_bytes(whole[:length])
+        with pytest.raises(CheckpointError):
+            target.loads(tmp_path)
+    fresh = LazyTensorStorage(9)
+    with pytest.raises(CheckpointError):
+        fresh.loads(tmp_path)
+    assert fresh.shape is None
+    assert contents(target) == before
+
+
+def test_every_dump_with_an_altered_byte_is_refused_or_restored_exactly(tmp_path):
+    source = small()
+    source.dumps(tmp_path)
+    whole = bytearray((tmp_path / FILE).read_bytes())
+    refused = 0
+    for place in range(len(whole)):
+        for flip in (0x01, 0x20, 0x80):
+            whole[place] ^= flip
+            (tmp_path / FILE).write_bytes(whole)
+            whole[place] ^= flip
+            target = LazyTensorStorage(9)
+            try:
+                target.loads(tmp_path)
+            except CheckpointError:
+                refused += 1
+                assert target.shape is None
+            else:
+                assert contents(target) == contents(source)
+    assert refused > 2.9 * len(whole)
+
+
+def test_a_dump_that_fails_midway_leaves_the_old_one(tmp_path, monkeypatch):
+    small(2).dumps(tmp_path)
+    before = (tmp_path / FILE).read_bytes()
+
+    def half(tensors, filename, metadata):
+        filename.write_bytes(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", half)
+    with pytest.raises(OSError, match="No space"):
+        small(3).dumps(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_what_a_killed_dump_left_behind_is_removed_by_the_next(tmp_path):
+    (tmp_path / f".{FILE}.0123456789abcdef.tmp").write_bytes(b"half of it")
+    (tmp_path / "notes.txt").write_text("mine")
+    small().dumps(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", FILE]
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, 1j, torch.ones(1), bytearray(b"x"), range(3)], ids=repr)
+def test_values_without_an_exact_json_form_are_refused_before_anything_is_written(tmp_path, value):
+    storage = LazyTensorStorage(3)
+    storage.set(0, TensorDict(a=torch.ones(1), s=NonTensorData([value])))
+    with pytest.raises(TypeError, match="no exact JSON form"):
+        storage.dumps(tmp_path / "dump")
+    assert list(tmp_path.iterdir()) == []
+
+
+VALUES = [
+    None,
+    True,
+    3,
+    2**200,
+    -1.5,
+    "ü\ud800",
+    b"\x00\xff",
+    [1, ["a"]],
+    (1, (2,)),
+    {"k": [1], 3: (4,)},
+    {},
+    [],
+]
+
+
+def test_plain_values_come_back_with_their_types(tmp_path):
+    storage = LazyTensorStorage(len(VALUES))
+    for row, value in enumerate(VALUES):
+        storage.set(row, TensorDict(a=torch.ones(1), s=NonTensorData(value)))
+    storage.dumps(tmp_path)
+    loaded = LazyTensorStorage(len(VALUES))
+    loaded.loads(tmp_path)
+    found = [item.get("s").data for item in loaded]
+    assert found == VALUES
+    assert [type(value) for value in found] == [type(value) for value in VALUES]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.complex128, torch.complex64, torch.float8_e4m3fn, torch.bfloat16, torch.bool]
+)
+def test_dtypes_come_back_bit_for_bit(tmp_path, dtype):
+    storage = LazyTensorStorage(9)
+    storage.set([0, 4, 2], torch.randn(3, 5).to(dtype))
+    storage.dumps(tmp_path)
+    loaded = LazyTensorStorage(5)
+    loaded.loads(tmp_path)
+    assert loaded[:].dtype is dtype
+    assert torch.equal(loaded[:].view(torch.uint8), storage[:].view(torch.uint8))
+
+
+def test_a_newer_version_is_refused_by_name(tmp_path):
+    small().dumps(tmp_path)
+    rewritten(tmp_path, lambda manifest: manifest.update(version=2))
+    with pytest.raises(CheckpointError, match="version 2"):
+        LazyTensorStorage(9).loads(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest.update(rows=4),
+        lambda manifest: manifest.update(last_row=3),
+        lambda manifest: manifest.update(last_row=-1),
+        lambda manifest: manifest.update(ndim=2),
+        lambda manifest: manifest.update(ndim=0),
+        lambda manifest: manifest.update(trailing=[3]),
+        lambda manifest: manifest["tree"].update(batch=[7]),
+        lambda manifest: manifest["tree"].update(batch=[-1]),
+        lambda manifest: manifest["tree"].update({"is": "pickle"}),
+        lambda manifest: manifest["tree"]["fields"].pop(),
+        lambda manifest: manifest["tree"]["fields"].append(manifest["tree"]["fields"][0]),
+        lambda manifest: manifest["tree"]["fields"][0][1].update(dtype="float32"),
+        lambda manifest: manifest["tree"]["fields"][0][1].update(dtype="object"),
+        lambda manifest: manifest["tree"]["fields"][0][1].update(at=1),
+        lambda manifest: manifest["tree"]["fields"][0][1].update(shape=[2]),
+        lambda manifest: manifest.pop("tree"),
+        lambda manifest: manifest.update(format="zip"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_refused(tmp_path, change):
+    small().dumps(tmp_path)
+    rewritten(tmp_path, change)
+    target = LazyTensorStorage(9)
+    with pytest.raises(CheckpointError):
+        target.loads(tmp_path)
+    assert target.shape is None
+
+
+def test_a_dump_imports_nothing(tmp_path):
+    storage = LazyTensorStorage(3)
+    storage.set(0, Pair(torch.ones(1), torch.ones(2)))
+    storage.dumps(tmp_path)
+    for name in (
+        "antigravity:Pair",
+        "os:path.join",
+        "builtins:eval",
+        "builtins:tuple",
+        ":",
+        "lazy:",
+        "torch:Tensor",
+    ):
+        rewritten(tmp_path, lambda manifest, name=name: manifest["tree"].update({"class": name}))
+        with pytest.raises(ValueError, match=r"import it first|is no named tuple"):
+            LazyTensorStorage(3).loads(tmp_path)
+    assert "antigravity" not in sys.modules
+
+
+def test_a_dump_runs_no_attribute_hook_of_a_module(tmp_path, monkeypatch):
+    module = types.ModuleType("hooked")
+    module.__getattr__ = lambda name: pytest.fail("a hook ran")
+    monkeypatch.setitem(sys.modules, "hooked", module)
+    storage = LazyTensorStorage(3)
+    storage.set(0, Pair(torch.ones(1), torch.ones(2)))
+    storage.dumps(tmp_path)
+    rewritten(tmp_path, lambda manifest: manifest["tree"].update({"class": "hooked:Pair"}))
+    with pytest.raises(ValueError, match="import it first"):
+        LazyTensorStorage(3).loads(tmp_path)
+
+
+def test_a_class_that_is_local_to_a_function_comes_back(tmp_path):
+    @tensorclass
+    class Local:
+        a: torch.Tensor
+
+    storage = LazyTensorStorage(3)
+    storage.set(0, Local(a=torch.ones(2)))
+    storage.dumps(tmp_path)
+    loaded = LazyTensorStorage(3)
+    loaded.loads(tmp_path)
+    assert type(loaded[0]) is Local
+
+
+def test_there_is_no_pickle_in_a_dump(tmp_path):
+    small().dumps(tmp_path)
+    whole = (tmp_path / FILE).read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    assert json.loads(whole[8 : 8 + header])  # the safetensors layout, not a pickle or a zip of pickles
+
+
+def test_a_file_in_the_place_of_the_folder_is_not_overwritten(tmp_path):
+    (tmp_path / "latest").write_text("mine")
+    with pytest.raises(FileExistsError):
+        small().dumps(tmp_path / "latest")
+    assert (tmp_path / "latest").read_text() == "mine"
+    with pytest.raises(NotADirectoryError):
+        small().loads(tmp_path / "latest")
+
+
+def test_a_folder_without_a_dump_holds_no_dump(tmp_path):
+    with pytest.raises(FileNotFoundError, match=FILE):
+        small().loads(tmp_path)
+
+
+def test_a_dump_of_few_rows_is_small(tmp_path):
+    small(capacity=10**6).dumps(tmp_path)
+    assert (tmp_path / FILE).stat().st_size < 4096
+
+
+def test_a_state_dict_survives_a_reader_that_takes_plain_types_only(tmp_path):
+    storage = small()
+    torch.save(storage.state_dict(), tmp_path / "state.pt")
+    assert (tmp_path / "state.pt").stat().st_size < 8192  # of the rows written, not of the capacity
+    loaded = LazyTensorStorage(5)
+    loaded.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert contents(loaded) == contents(storage)
