@@ -108,15 +108,17 @@ def test_partial_counts():
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
 def test_the_report_keeps_to_the_width(width):
-    text = "a reason that goes on and on " * 8
+    reason = "a reason that goes on and on " * 8
     records = everything()
-    records[0] = replace(records[0], outcome="deviation", reason=text)
-    records[1] = replace(records[1], outcome="unmet", message=text)
+    records[0] = replace(records[0], outcome="deviation", reason=reason)
+    records[1] = replace(records[1], outcome="unmet", message=reason)
     records[2] = replace(
         records[2], outcome="not claimed", reason="feature `clear` is not claimed", evaluations=0
     )
-    records[3] = replace(records[3], outcome="fail", failed=True, reason=text)
-    assert max(len(line) for line in lines(records, width)) <= max(width, 75)
+    records[3] = replace(records[3], outcome="fail", failed=True, reason=reason)
+    *text, verdict = lines(records, width)
+    assert max(map(len, text)) <= max(width, 75)
+    assert verdict.startswith("shelf 1.2: partial: 1 failed, 1 known deviation, 1 not claimed")
 
 
 def test_a_failure_on_one_line_where_there_is_room():
@@ -134,7 +136,9 @@ def test_a_failure_on_one_line_where_there_is_room():
 
 
 def test_what_the_program_says_already_is_not_said_again():
-    failing = record("LEN-3", "fail", steps=("storage = make(2)", "len(storage)\n# 2, not 1"), message="2, not 1")
+    failing = record(
+        "LEN-3", "fail", steps=("storage = make(2)", "len(storage)\n# 2, not 1"), message="2, not 1"
+    )
     assert sum("2, not 1" in line for line in failure_lines(failing)) == 1
 
 

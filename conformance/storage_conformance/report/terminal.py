@@ -68,7 +68,7 @@ def render(
         summary = summarize(found, specification)
         failing = any(record.failed for record in found)
         style: Style = "red" if failing else "green" if summary.conformant else "yellow"
-        lines += [Line(text, style) for text in _wrapped(summary.sentence, width)]
+        lines.append(Line(summary.sentence, style))  # never wrapped: people search for it
     return lines
 
 
