@@ -7,8 +7,9 @@ blame. Costs a few replays for each failure, and nothing while a storage conform
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from storage_conformance.trial import (
     FORM_REQUIREMENTS, LAYOUT_REQUIREMENTS, Setup, Step, Trial, dtype_requirement, index_requirement, structure_requirements,
 )  # fmt: skip
 
-__all__ = ["attribute", "play"]
+__all__ = ["attribute", "model_after", "play"]
 
 GENERAL = frozenset({"SET-1", "SET-2", "SET-13", "SET-14", "SET-16", "GET-2", "IDX-20"})
 """Requirements so general that something more specific may answer."""
@@ -85,8 +86,9 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
         yield "SET-5", (setup, [_in_grad_mode(step) for step in steps])
     for layout, requirement in LAYOUT_REQUIREMENTS.items():
         if any(batch.layout == layout for batch in _batches(steps)):
-            yield requirement, (setup, [_each_batch(step, _with_plain_layout) for step in steps])
-    if setup.device == "auto" and found.requirement != "DEV-5":
+            plain = partial(_without_layout, layout)
+            yield requirement, (setup, [_each_batch(step, plain) for step in steps])
+    if setup.device == "auto" and found.requirement != "DEV-5" and not last.verb.startswith("refuse"):
         yield "DEV-5", (replace(setup, device="cpu"), steps)
     if found.requirement not in STATE or last.verb not in ("write", "assign", "read"):
         return
@@ -116,8 +118,8 @@ def _batch_axes(steps: list[Step]) -> list[tuple[Callable[[Batch], Batch], str]]
     """What can be made plain of the data, in all steps."""
     found: dict[str, Callable[[Batch], Batch]] = {}
     for batch in reversed(_batches(steps)):
-        if batch.layout != "plain":
-            found.setdefault(LAYOUT_REQUIREMENTS.get(batch.layout, "SET-6"), _with_plain_layout)
+        if batch.layout not in ("plain", *LAYOUT_REQUIREMENTS):
+            found.setdefault("SET-6", partial(_without_layout, batch.layout))
         if batch.form != "dense":
             found.setdefault(FORM_REQUIREMENTS[batch.form], _with_dense_form)
         if batch.bits:
@@ -125,8 +127,8 @@ def _batch_axes(steps: list[Step]) -> list[tuple[Callable[[Batch], Batch], str]]
     return [(axis, requirement) for requirement, axis in found.items()]
 
 
-def _with_plain_layout(batch: Batch) -> Batch:
-    return replace(batch, layout="plain")
+def _without_layout(layout: str, batch: Batch) -> Batch:
+    return replace(batch, layout="plain") if batch.layout == layout else batch
 
 
 def _with_dense_form(batch: Batch) -> Batch:
@@ -194,9 +196,7 @@ def _each_batch(step: Step, change: Callable[[Batch], Batch]) -> Step:
 def _index_controls(
     setup: Setup, before: list[Step], last: Step, index: Index, batch: Batch | None
 ) -> Iterator[tuple[str, Program]]:
-    model = _model_after(setup, before)
-    if model is None:
-        return
+    model = model_after(setup, before)
     span = model.for_writing(index) if last.verb == "write" else model.for_reading(index)
     plain, lead = index.plain(span)
     arguments: tuple[Any, ...] = last.arguments[1:]
@@ -205,8 +205,8 @@ def _index_controls(
     yield index_requirement(index), (setup, [*before, Step(last.verb, (plain, *arguments))])
 
 
-def _model_after(setup: Setup, steps: list[Step]) -> Model | None:
-    """The model after the steps, told without a storage; None where loads or copies are among them."""
+def model_after(setup: Setup, steps: Sequence[Step]) -> Model:
+    """The model after the steps, told without a storage."""
     model = Model(setup.size, setup.ndim, setup.trailing, setup.node)
     dumps: dict[int, Model] = {}
     for step in steps:

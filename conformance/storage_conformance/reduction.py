@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from storage_conformance.attribution import play
+from storage_conformance.attribution import model_after, play
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index
 from storage_conformance.lab import Lab
@@ -24,6 +24,9 @@ from storage_conformance.trial import Setup, Step
 __all__ = ["reduced"]
 
 Program = tuple[Setup, tuple[Step, ...]]
+STRUCTURAL = frozenset({"SET-8", "SET-10", "SET-12", "DATA-9", "DATA-15", "DTYPE-6"})
+"""What is wrong with the data only beside the structure of an earlier write."""
+
 REPLAYS = 600
 """Replays that the reduction of one program may take."""
 
@@ -49,6 +52,8 @@ def reduced(lab: Lab, setup: Setup, steps: tuple[Step, ...], requirement: str) -
 
 def _shows(lab: Lab, program: Program, requirement: str) -> tuple[Found, Lab] | None:
     """Whether the last step violates the requirement; a program that makes no sense any more does not."""
+    if not _sound(*program):
+        return None
     attempt = Lab(lab.backend, Recorder(), lab.folder, lab.device)
     setup, steps = program
     try:
@@ -58,6 +63,32 @@ def _shows(lab: Lab, program: Program, requirement: str) -> tuple[Found, Lab] | 
     except (IndexError, KeyError, TypeError, ValueError, AssertionError):
         return None
     return None
+
+
+def _sound(setup: Setup, steps: tuple[Step, ...]) -> bool:
+    """Whether what has to be refused still has to be: the fault may have gone with what was made plain."""
+    for number, step in enumerate(steps):
+        if not step.verb.startswith("refuse") or step.verb == "refuse_load":
+            continue
+        try:
+            model = model_after(setup, steps[:number])
+        except (IndexError, KeyError, ValueError):
+            return False
+        index, requirement = step.arguments[0], step.arguments[-1]
+        batch = step.arguments[1] if len(step.arguments) > 2 else None
+        if requirement in STRUCTURAL and (model.fresh or batch is None or batch.node == setup.node):
+            return False
+        try:
+            span = model.for_writing(index) if step.verb == "refuse_write" else model.for_reading(index)
+        except (IndexError, TypeError):
+            continue
+        if requirement in ("CAP-4", "GET-1", "SET-17", "IDX-18"):
+            return False
+        if requirement in ("SET-9", "CAP-5") and batch is not None and batch.lead == span.lead:
+            return False
+        if requirement == "CAP-5" and setup.ndim == 1:
+            return False
+    return True
 
 
 def _smaller(program: Program) -> Iterator[Program]:
@@ -72,7 +103,8 @@ def _smaller(program: Program) -> Iterator[Program]:
         yield replace(setup, listeners=setup.listeners - 1), steps
     if setup.device != "cpu":
         yield replace(setup, device="cpu"), steps
-    for node in _plainer(setup.node):
+    structural = any(step.arguments[-1] in STRUCTURAL for step in steps if step.verb.startswith("refuse"))
+    for node in () if structural else _plainer(setup.node):
         yield replace(setup, node=node), tuple(_with_node(step, setup.node, node) for step in steps)
     if setup.trailing:
         yield from _fewer_dimensions(setup, steps)

@@ -123,7 +123,9 @@ def refusals(draw: Draw, verb: str) -> tuple[Index, Batch, str]:
     batch = Batch(model.node, lead, draw(SEEDS))
     variants = [
         (bad, requirement)
-        for bad, requirement in spoiled(batch, model.trailing, fresh=fresh, rows_named=index.form != "int")
+        for bad, requirement in spoiled(
+            batch, model.trailing, fresh=fresh, rows_named=index.form != "int", auto=machine.auto()
+        )
         if requirement != "DATA-15" or machine.lab.claims("pytree")
     ]
     if not variants:
@@ -204,6 +206,9 @@ class StorageMachine(RuleBasedStateMachine):
 
     def written(self) -> bool:
         return self.trial is not None and not self.model.fresh
+
+    def auto(self) -> bool:
+        return self.setup is not None and self.setup.device == "auto"
 
     def dumped(self) -> bool:
         return self.trial is not None and bool(self.trial.dumps)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index
-from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Text, Tree
+from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Tree, leaves
 
 __all__ = ["bad_indices", "spoiled"]
 
@@ -43,7 +43,9 @@ def bad_indices(rows: int, ndim: int, *, beyond: str) -> st.SearchStrategy[tuple
     return st.one_of(outside, st.sampled_from(kinds))
 
 
-def spoiled(batch: Batch, trailing: tuple[int, ...], *, fresh: bool, rows_named: bool) -> list[tuple[Batch, str]]:
+def spoiled(
+    batch: Batch, trailing: tuple[int, ...], *, fresh: bool, rows_named: bool, auto: bool = False
+) -> list[tuple[Batch, str]]:
     """Variants of a valid batch that must be refused.
 
     Args:
@@ -51,6 +53,7 @@ def spoiled(batch: Batch, trailing: tuple[int, ...], *, fresh: bool, rows_named:
         trailing: `T`.
         fresh: whether nothing was written yet, so that any structure would be taken.
         rows_named: whether the index names several rows, so that the number of rows is a choice of the data.
+        auto: whether the storage takes its device from the first write.
     """
     found: list[tuple[Batch, str]] = []
     if rows_named:
@@ -58,10 +61,13 @@ def spoiled(batch: Batch, trailing: tuple[int, ...], *, fresh: bool, rows_named:
         found.append((batch.reshaped((rows + 1, *batch.lead[1:])), "SET-9"))
         if rows > 1:
             found.append((batch.reshaped((1, *batch.lead[1:])), "SET-9"))
-    if trailing and rows_named and not _has_text(batch.node):
+    if rows_named and _item_dimensions(batch.node) < len(trailing):
         found.append((batch.reshaped(batch.lead[:1]), "CAP-5"))
-    if _last_leaf(batch.node) is not None:
+    tensors = sum(isinstance(leaf, Leaf) for _, leaf in leaves(batch.node))
+    if tensors and not (auto and fresh):
         found.append((replace(batch, layout="meta", bits=False), "DEV-9"))
+    elif tensors > 1:  # one leaf on the meta device beside others; alone it would make a storage on that device
+        found.append((replace(batch, layout="meta", bits=False), "DEV-6"))
     if not fresh:
         for node, rule, values in _other_structures(batch.node):
             found.append((replace(batch, node=node, bits=values == "bits", halves=values == "halves"), rule))
@@ -130,5 +136,8 @@ def _with_last_leaf(node: Node, leaf: Leaf) -> Node:
     raise AssertionError("the node has no leaf")
 
 
-def _has_text(node: Node) -> bool:
-    return isinstance(node, Text) or any(_has_text(child) for _, child in getattr(node, "children", ()))
+def _item_dimensions(node: Node) -> int:
+    """How many dimensions an item has that could be taken for trailing ones."""
+    if isinstance(node, Fields | Record):
+        return len(node.extra)
+    return max((len(leaf.feature) for _, leaf in leaves(node) if isinstance(leaf, Leaf)), default=0)
