@@ -55,6 +55,10 @@ class Selection(NamedTuple):
     whole_rows: bool
     basic: bool
 
+    def index_dimensions(self, trailing: torch.Size) -> int:
+        """How many dimensions of ``shape`` are the index's own; the others are those of ``T``."""
+        return len(self.shape) - len(trailing) if self.whole_rows else len(self.shape)
+
 
 def resolve(index: Index, rows: int, trailing: torch.Size) -> Selection:
     """What ``index`` addresses in a grid of ``[rows, *trailing]``.

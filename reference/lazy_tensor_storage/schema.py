@@ -61,14 +61,14 @@ class Schema:
         self._plan: list[tuple[TensorNode, torch.Size, torch.dtype]] = []
 
     def collect(
-        self, data: Item, shape: torch.Size, row_dimensions: int
+        self, data: Item, shape: torch.Size, index_dimensions: int
     ) -> tuple[list[Tensor], list[Column]]:
         """Take ``data`` apart and check every leaf of it: all that can be wrong with data is found here.
 
         Args:
             data: an item or a batch, for rows or elements of shape ``shape``.
             shape: the dimensions addressed by the index.
-            row_dimensions: how many of these come from the rows, so that a list can stand for them.
+            index_dimensions: how many of these are the index's own, so that a list can stand for them.
 
         Returns:
             The leaves, ``[*shape, *feature_shape]`` each, detached and in the dtype of the storage, on whatever
@@ -81,15 +81,15 @@ class Schema:
         Implements: SET-8 to SET-12, DATA-9 to DATA-13, DATA-15, DATA-18, DATA-19, DTYPE-6.
         """
         if type(data) is list:
-            return self._collect_list(data, shape, row_dimensions)
+            return self._collect_list(data, shape, index_dimensions)
         collected = Collected(shape, [], [])
         self.root.take(data, collected)
         return self.check(collected.leaves, shape), collected.values
 
     def _collect_list(
-        self, items: list[Any], shape: torch.Size, row_dimensions: int
+        self, items: list[Any], shape: torch.Size, index_dimensions: int
     ) -> tuple[list[Tensor], list[Column]]:
-        if not row_dimensions:
+        if not index_dimensions:
             raise ValueError(
                 "a list is a batch of items, the index addresses a single item; nothing was written."
             )
@@ -97,7 +97,7 @@ class Schema:
             raise ValueError(
                 f"a list of {len(items)} items for an index of {shape[0]} rows; nothing was written."
             )
-        parts = [self.collect(item, shape[1:], row_dimensions - 1) for item in items]
+        parts = [self.collect(item, shape[1:], index_dimensions - 1) for item in items]
         if not parts:
             # No rows, no structure to look at: an empty batch of the right kind.
             empty = [
@@ -221,12 +221,12 @@ class _Numbering:
         return shape[self.skip :]
 
 
-def infer(data: Item, row_dimensions: int, ndim: int) -> Schema:
+def infer(data: Item, index_dimensions: int, ndim: int) -> Schema:
     """The schema that ``data`` would fix as a first write.
 
     Args:
-        data: an item, or a batch with ``row_dimensions`` dimensions for the rows.
-        row_dimensions: 0 for an item.
+        data: an item, or a batch with ``index_dimensions`` dimensions for the rows.
+        index_dimensions: 0 for an item.
         ndim: that of the storage.
 
     Raises:
@@ -236,18 +236,18 @@ def infer(data: Item, row_dimensions: int, ndim: int) -> Schema:
     Implements: CAP-5, DTYPE-8, DATA-13, DATA-18, DATA-19.
     """
     while type(data) is list:
-        if not row_dimensions:
+        if not index_dimensions:
             raise ValueError(
                 "a list is a batch of items, the index addresses a single item; nothing was written."
             )
         if not data:
             raise ValueError("an empty list has no structure; nothing was written.")
-        data, row_dimensions = data[0], row_dimensions - 1
-    numbering = _Numbering(row_dimensions + ndim - 1)
+        data, index_dimensions = data[0], index_dimensions - 1
+    numbering = _Numbering(index_dimensions + ndim - 1)
     root = _infer(data, (), numbering)
     if numbering.prefix is None:
         raise TypeError("a container without a tensor has no rows; nothing was written.")
-    return Schema(root, numbering.prefix[row_dimensions:])
+    return Schema(root, numbering.prefix[index_dimensions:])
 
 
 def _infer(data: Any, path: Path, numbering: _Numbering) -> Node:

@@ -168,6 +168,7 @@ class LazyTensorStorage:
         if isinstance(self._requested_device, torch.device):
             _refuse_meta(leaves, self._requested_device)
             return self._requested_device
+        _refuse_meta(leaves, torch.device("cpu"))  # a storage without values has to be asked for by name
         devices = {leaf.device for leaf in leaves}
         if len(devices) > 1:
             names = ", ".join(sorted(map(str, devices)))
@@ -227,15 +228,15 @@ class LazyTensorStorage:
         return changed
 
     def _first_set(self, index: Index, data: Item) -> Tensor | None:
-        rows_first = row_dimensions(index, self._ndim)
+        index_dimensions = row_dimensions(index, self._ndim)
         if type(data) is list and not data:
             # The end of a stream: no item to learn from, but no row to write either.
             if resolve(index, self._requested_size, torch.Size([1] * (self._ndim - 1))).top:
                 raise ValueError("an empty list for an index that addresses rows; nothing was written.")
             return None
-        schema = infer(data, rows_first, self._ndim)
+        schema = infer(data, index_dimensions, self._ndim)
         selection = resolve(index, self._capacity(schema.trailing), schema.trailing)
-        leaves, values = schema.collect(data, selection.shape, rows_first)
+        leaves, values = schema.collect(data, selection.shape, index_dimensions)
         device = self._device_for(leaves)
         if not selection.top:
             return None
@@ -257,9 +258,7 @@ class LazyTensorStorage:
         return self._write(schema, memory, selection, data)
 
     def _write(self, schema: Schema, memory: Memory, selection: Selection, data: Item) -> Tensor | None:
-        # An index of one item has the dimensions of T only; a list cannot stand for those.
-        rows_first = len(selection.shape) - (self._ndim - 1) if selection.whole_rows else len(selection.shape)
-        leaves, values = schema.collect(data, selection.shape, rows_first)
+        leaves, values = schema.collect(data, selection.shape, selection.index_dimensions(memory.trailing))
         _refuse_meta(leaves, memory.device)
         if not selection.top:
             return None
@@ -298,9 +297,7 @@ class LazyTensorStorage:
             memory.read_values(selection),
             selection.shape,
             memory.device,
-            uniform_from=len(selection.shape) - (self._ndim - 1)
-            if selection.whole_rows
-            else len(selection.shape),
+            uniform_from=selection.index_dimensions(memory.trailing),
         )
 
     def __getitem__(self, index: Index) -> Item:
@@ -488,7 +485,6 @@ class LazyTensorStorage:
         }
         if self._memory is not None:
             state["snapshot"] = self._snapshot().copy()
-            state["stored_on"] = str(self._memory.device)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
