@@ -20,6 +20,7 @@ import base64
 import json
 import os
 import secrets
+import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -63,17 +64,21 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         _sync(folder.parent)
+    # A folder of its own: safetensors has a temporary file beside the one that it was asked to write.
     aside = folder / f".{FILE}.{secrets.token_hex(8)}.tmp"
+    aside.mkdir()
     try:
-        save_file(tensors, aside, metadata=metadata)
-        _sync(aside)
-        aside.replace(folder / FILE)
+        save_file(tensors, aside / FILE, metadata=metadata)
+        # safetensors leaves the file readable by its owner only; it should be as open as the umask lets new files be.
+        (aside / FILE).chmod(aside.stat().st_mode & 0o666)
+        _sync(aside / FILE)
+        (aside / FILE).replace(folder / FILE)
     except safetensors.SafetensorError as error:
         raise OSError(f"cannot write a dump to {str(folder)!r}: {error}") from error
     finally:
-        aside.unlink(missing_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
     for left_by_a_killed_process in folder.glob(f".{FILE}.*.tmp"):
-        left_by_a_killed_process.unlink(missing_ok=True)
+        shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
     _sync(folder)
 
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import subprocess
 import sys
 import types
 import zlib
 from collections import namedtuple
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from tensordict import NonTensorData, TensorDict, tensorclass
 
 from lazy_tensor_storage import CheckpointError, LazyTensorStorage, checkpoint
 
+REFERENCE = Path(__file__).parents[2] / "reference"
 FILE = "storage.safetensors"
 Pair = namedtuple("Pair", "first second")
 
@@ -110,8 +113,31 @@ def test_a_dump_that_fails_midway_leaves_the_old_one(tmp_path, monkeypatch):
     assert (tmp_path / FILE).read_bytes() == before
 
 
+def test_a_killed_dump_leaves_the_old_one_or_the_new_one_whole(tmp_path):
+    small(2).dumps(tmp_path)
+    program = (
+        "import sys, torch; from lazy_tensor_storage import LazyTensorStorage\n"
+        "storage = LazyTensorStorage(10**5)\n"
+        "storage.set(range(2), torch.zeros(2, 99))\n"
+        "for row in range(2, 10**5):\n"
+        "    storage.set(range(10**4), torch.full((10**4, 99), float(row))); storage.dumps(sys.argv[1])\n"
+        "    print(row, flush=True)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, env={"PYTHONPATH": str(REFERENCE)}, stdout=subprocess.PIPE) as writer:
+        for _ in range(5):
+            writer.stdout.readline()
+        writer.kill()
+    loaded = LazyTensorStorage(10**4)
+    loaded.loads(tmp_path)
+    assert len(loaded[:].unique()) == 1
+    loaded.dumps(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
 def test_what_a_killed_dump_left_behind_is_removed_by_the_next(tmp_path):
-    (tmp_path / f".{FILE}.0123456789abcdef.tmp").write_bytes(b"half of it")
+    (tmp_path / f".{FILE}.0123456789abcdef.tmp").mkdir()
+    (tmp_path / f".{FILE}.0123456789abcdef.tmp" / ".tmpXyZ").write_bytes(b"half of it")
     (tmp_path / "notes.txt").write_text("mine")
     small().dumps(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", FILE]
@@ -268,6 +294,12 @@ def test_a_file_in_the_place_of_the_folder_is_not_overwritten(tmp_path):
 def test_a_folder_without_a_dump_holds_no_dump(tmp_path):
     with pytest.raises(FileNotFoundError, match=FILE):
         small().loads(tmp_path)
+
+
+def test_a_dump_is_as_readable_as_any_new_file(tmp_path):
+    small().dumps(tmp_path)
+    (tmp_path / "new").touch()
+    assert (tmp_path / FILE).stat().st_mode == (tmp_path / "new").stat().st_mode
 
 
 def test_a_dump_of_few_rows_is_small(tmp_path):
