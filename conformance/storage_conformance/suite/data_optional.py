@@ -123,7 +123,7 @@ def texts_written_by_a_grid_of_rows_belong_to_their_row(lab: Lab) -> None:
 
 
 VALUES: tuple[Any, ...] = (
-    "go", "", 3, -1.5, None, True, b"\x00\xff", ("left", 2), {"depth": [1, {"k": "v"}]}, [1, "two"], "ü\n", 2**70,
+    "go", "", 3, -1.5, None, True, b"\x00\xff", ("left", 2), {"depth": [1, {"k": "v"}]}, "ü\n", (),
 )  # fmt: skip
 
 Container = Callable[[Any, tuple[int, ...]], Any]
@@ -182,7 +182,7 @@ def _check_values(lab: Lab, requirement: str, container: Container, name: str, s
 def _expect(storage: Subject, name: str, expected: list[Any]) -> None:
     for row, value in enumerate(expected):
         found = _plain(storage.get(row).get(name))
-        if found != value or type(found) is not type(value):
+        if type(found) is not type(value) or found != value:
             claim = f"storage.get({row}).get({name!r}) == {value!r}"
             raise Violation(
                 f"row {row} holds {found!r}, written was {value!r}", claim=claim, actual=repr(found)

@@ -130,6 +130,11 @@ class _Written:
             data, f"TensorDict({{'a': torch.zeros({list(shape)}), 'b': {text}}}, batch_size={list(shape)})"
         )
 
+    def claimed(self, row: int) -> str:
+        """A Python expression for what is stored in a row."""
+        leaf = f"storage.get({row})['b']" if self.nested else f"storage.get({row})"
+        return f"{leaf}.flatten()[-1].item()"
+
     def stored(self, row: int) -> Number:
         value = self.trial.storage.get(row)
         leaf = value["b"] if self.nested else value
@@ -194,7 +199,7 @@ def _give(
             if not _same(stored, mixture):
                 raise Violation(
                     f"{mixture.given} {mixture.value} became {mixture.held} {stored} in silence", aspect="value",
-                    claim=f"the last element of storage.get({row}) == {mixture.value}", actual=repr(stored),
+                    claim=f"{written.claimed(row)} == {mixture.written}", actual=repr(stored),
                 )  # fmt: skip
     if error is not None:
         lab.allowed(error)

@@ -24,7 +24,7 @@ from storage_conformance.structure import Node
 from storage_conformance.subject import Program
 from storage_conformance.trial import INDEX_REQUIREMENTS, Setup, Step
 
-__all__ = ["ROWS_ONLY", "SHAPES", "Story", "places", "refused_everywhere", "stories", "tell"]
+__all__ = ["ROWS_ONLY", "SHAPES", "Story", "all_of", "places", "refused_everywhere", "stories", "tell"]
 
 SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = ((5, ()), (1, ()), (10, (3,)), (9, (2, 2)))
 """`max_size` and trailing shape: capacities of 5, 1, 4 and 3 rows, the last two rounded up."""
@@ -118,10 +118,10 @@ def tell(lab: Lab, requirement: str, tales: Iterable[Story], plain: Callable[[No
         tales: the stories.
         plain: a structure without what the requirement speaks of; the form of the data becomes dense as well.
     """
-    _all(lab, requirement, [partial(tale.play, lab, requirement, plain) for tale in tales])
+    all_of(lab, requirement, [partial(tale.play, lab, requirement, plain) for tale in tales])
 
 
-def _all(lab: Lab, requirement: str, acts: Iterable[Callable[[], object]]) -> None:
+def all_of(lab: Lab, requirement: str, acts: Iterable[Callable[[], object]]) -> None:
     """Performs all acts; a violation of another requirement does not keep the later ones from being tried."""
     first: tuple[Found, Program] | None = None
     for act in acts:
@@ -249,4 +249,4 @@ def refused_everywhere(
         data = bad(model.for_writing(index).lead)
         for verb in ("refuse_write", "refuse_assign") if held else ("refuse_write",):
             acts.append(partial(play, lab, setup, *held, Step(verb, (index, data, requirement))))
-    _all(lab, requirement, acts)
+    all_of(lab, requirement, acts)
