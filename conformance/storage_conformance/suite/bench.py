@@ -1,0 +1,436 @@
+"""A storage with rows in it, beside its model, of which only rows that were written are compared.
+
+Lengths, shapes, devices and never-written memory have chapters of their own; a check of an index must not stumble over
+them. Rows are read back one by one, by plain integers, whatever the index under test. Rows that a write leaves out are
+written as well before any row is read: whether they count at once is another matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from storage_conformance.attribution import GENERAL, attribute
+from storage_conformance.batch import Batch
+from storage_conformance.comparison import difference
+from storage_conformance.index import Index, Span, at
+from storage_conformance.lab import Lab
+from storage_conformance.model import Cell, Model
+from storage_conformance.recorder import Found, Raised, Violation
+from storage_conformance.structure import Fields, Leaf, Node, Record, observe
+from storage_conformance.subject import Given
+from storage_conformance.trial import Setup, Step
+
+__all__ = [
+    "ANY_REFUSAL",
+    "GRIDS",
+    "GROUNDS",
+    "NODES",
+    "PAIR",
+    "SPOILED",
+    "STEP",
+    "Bench",
+    "Ground",
+    "assigning",
+    "every",
+    "in_turn",
+    "reading",
+    "reads_and_writes",
+]
+
+ANY_REFUSAL: tuple[type[Exception], ...] = (TypeError, ValueError, LookupError, RuntimeError)
+
+Case = TypeVar("Case")
+SPOILED = object()
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A storage of `size` elements with trailing shape `trailing`, of which `rows` rows are written."""
+
+    size: int
+    trailing: tuple[int, ...]
+    rows: int
+
+    def setup(self, node: Node) -> Setup:
+        return Setup(self.size, 1 + len(self.trailing), self.trailing, node)
+
+    @property
+    def capacity(self) -> int:
+        return Model(self.size, 1 + len(self.trailing), self.trailing, Leaf()).capacity
+
+
+GROUNDS = (
+    Ground(5, (), 3),
+    Ground(5, (), 5),
+    Ground(1, (), 1),
+    Ground(12, (3,), 4),
+    Ground(10, (3,), 3),
+    Ground(2, (3,), 1),
+    Ground(12, (2, 2), 3),
+    Ground(7, (2, 1), 2),
+)
+"""Full, not full and of one row, in one, two and three dimensions, also where P does not divide the size."""
+GRIDS = tuple(ground for ground in GROUNDS if ground.trailing)
+
+PAIR = Fields((("a", Leaf(feature=(2,))), ("next", Fields((("b", Leaf()),)))))
+STEP = Record("Step", (("obs", Leaf(feature=(3,))), ("reward", Leaf())))
+NODES: tuple[Node, ...] = (
+    Leaf(),
+    PAIR,
+    Leaf(feature=(2, 1)),
+    Fields((("a", Leaf()), ("b", Leaf(feature=(0,))), ("c", Leaf()))),
+)
+"""Plain structures: the others have chapters of their own."""
+
+
+class Bench:
+    """One storage and its model.
+
+    Args:
+        lab: where it is made.
+        ground: what it holds at the beginning.
+        node: the structure of an item.
+        fresh: whether the rows of the ground are left unwritten.
+    """
+
+    def __init__(self, lab: Lab, ground: Ground, node: Node, *, fresh: bool = False, seed: int = 0) -> None:
+        self.lab, self.node, self.setup = lab, node, ground.setup(node)
+        self.model = Model(self.setup.size, self.setup.ndim, self.setup.trailing, node)
+        options: dict[str, Any] = {} if self.setup.ndim == 1 else {"ndim": self.setup.ndim}
+        self._steps: list[Step] | None = []
+        with lab.checking("NEW-1"):
+            self.storage = lab.make(self.setup.size, **options)
+        if not fresh:
+            self.set(
+                "SET-1", Index("range", (0, ground.rows)), self._items(Index("range", (0, ground.rows)), seed)
+            )
+
+    def batch(self, span: Span, seed: int = 20, **aspects: Any) -> Batch:
+        """New items for what an index addresses."""
+        return Batch(self.node, span.lead, seed=seed, **aspects)
+
+    # --- calls that have to succeed -------------------------------------------------------------------------
+
+    def set(
+        self,
+        requirement: str,
+        index: Index,
+        batch: Batch | None = None,
+        *,
+        given: Any = None,
+        data: Any = None,
+        mode: str = "grad",
+        addressed_only: bool = False,
+    ) -> None:
+        """A `set` after which each row is what it should be.
+
+        Args:
+            requirement: answers for the call and for all rows.
+            index: what is addressed.
+            batch: the items; new ones by default.
+            given: the index as the storage gets it, if not `index` itself.
+            data: the data as the storage gets them, if not the batch itself.
+            mode: the autograd mode of the call.
+            addressed_only: whether the other rows are left to the caller.
+        """
+        span = self.model.for_writing(index)
+        batch = batch or self.batch(span)
+        with self._blaming(requirement, "write", index, batch, mode, plain=given is None):
+            self.storage.set(given or index, batch if data is None else data, mode)
+            self.model.set(span, batch)
+            self._complete()
+            self._compare_rows(sorted(set(span.rows)) if addressed_only else None)
+
+    def assign(
+        self,
+        requirement: str,
+        index: Index,
+        batch: Batch | None = None,
+        *,
+        given: Any = None,
+        data: Any = None,
+        mode: str = "grad",
+        addressed_only: bool = False,
+    ) -> None:
+        """An assignment after which each row is what it should be; arguments as those of `set`."""
+        span = self.model.for_reading(index)
+        batch = batch or self.batch(span, 30)
+        with self._blaming(requirement, "assign", index, batch, mode, plain=given is None):
+            self.storage.assign(given or index, batch if data is None else data, mode)
+            self.model.assign(span, batch)
+            self._compare_rows(sorted(set(span.rows)) if addressed_only else None)
+
+    def get(
+        self, requirement: str, index: Index, *, given: Any = None, spelling: str = "get", mode: str = "grad"
+    ) -> Any:
+        """A read that gives the rows addressed, in their order."""
+        span = self.model.for_reading(index)
+        with self._blaming(requirement, "read", index, mode, spelling, plain=given is None):
+            value = (
+                self.storage.get(given or index, mode)
+                if spelling == "get"
+                else self.storage.item(given or index)
+            )
+            self._compare(value, span, span.lead)
+        return value
+
+    def prepared(self, act: Callable[[], object]) -> bool:
+        """Whether an act did what the model says; for what a check needs and other requirements promise."""
+        try:
+            act()
+        except Found:
+            return False
+        return True
+
+    def fill_up(self) -> None:
+        """Writes the rows up to the capacity."""
+        if self.model.readable < self.model.capacity:
+            self.set("SET-1", Index("range", (self.model.readable, self.model.capacity)))
+
+    # --- calls that have to be refused ----------------------------------------------------------------------
+
+    def refuse_set(self, requirement: str, index: Any, data: Any) -> None:
+        self._refuse(requirement, lambda: self.storage.set(index, data), "the write", "ERR-1")
+
+    def refuse_assign(
+        self, requirement: str, index: Any, data: Any, *, only: type[Exception] = Exception
+    ) -> None:
+        self._refuse(requirement, lambda: self.storage.assign(index, data), "the assignment", "ERR-2", only)
+
+    def refuse_get(self, requirement: str, index: Any) -> None:
+        self._refuse(requirement, lambda: self.storage.get(index), "the read", "QRY-1")
+
+    def _refuse(
+        self, requirement: str, act: Callable[[], Any], what: str, law: str, only: type[Exception] = Exception
+    ) -> None:
+        errors: list[Exception] = []
+
+        def noting() -> None:
+            try:
+                act()
+            except Raised as raised:
+                errors.append(raised.error)
+                raise
+
+        before = self.size()
+        self.lab.refused(requirement, noting, what=what)
+        with self.lab.checking(requirement):
+            if not isinstance(errors[0], only):
+                raise Violation(
+                    f"expected {only.__name__}, got {type(errors[0]).__name__}: {str(errors[0])[:200]}"
+                )
+        self.unchanged(law, before)
+
+    # --- calls that may be refused --------------------------------------------------------------------------
+
+    def may_set(
+        self,
+        requirement: str,
+        index: Index,
+        refusals: tuple[type[Exception], ...],
+        *,
+        given: Any = None,
+        data: Any = None,
+    ) -> bool:
+        """A `set` that does what it says or is refused; gives whether it was accepted."""
+        span = self.model.for_writing(index)
+        batch = data.batch if isinstance(data, Given) else self.batch(span)
+        before = self.size()
+        with self.lab.checking(requirement):
+            accepted = self._accepted(lambda: self.storage.set(given or index, data or batch), refusals)
+            if accepted:
+                self.model.set(span, batch)
+                self._complete()
+                self._compare_rows()
+        if not accepted:
+            self.unchanged("ERR-1", before)
+        return accepted
+
+    def may_assign(
+        self, requirement: str, index: Index, refusals: tuple[type[Exception], ...], *, given: Any = None
+    ) -> bool:
+        """An assignment that does what it says or is refused; gives whether it was accepted."""
+        span = self.model.for_reading(index)
+        batch = self.batch(span, 30)
+        before = self.size()
+        with self.lab.checking(requirement):
+            accepted = self._accepted(lambda: self.storage.assign(given or index, batch), refusals)
+            if accepted:
+                self.model.assign(span, batch)
+                self._compare_rows()
+        if not accepted:
+            self.unchanged("ERR-2", before)
+        return accepted
+
+    def may_get(
+        self, requirement: str, index: Index, refusals: tuple[type[Exception], ...], *, given: Any = None
+    ) -> bool:
+        """A read that gives the rows addressed or is refused; gives whether it was accepted."""
+        span = self.model.for_reading(index)
+        with self.lab.checking(requirement):
+            try:
+                value = self.storage.get(given or index)
+            except Raised as raised:
+                if not isinstance(raised.error, refusals):
+                    raise
+                return False
+            self._compare(value, span, span.lead)
+        return True
+
+    # --- comparing ------------------------------------------------------------------------------------------
+
+    def rows(self, requirement: str, *, except_for: Container[int] = ()) -> None:
+        """Each readable row is what it should be."""
+        with self.lab.checking(requirement):
+            self._compare_rows(row for row in range(self.model.readable) if row not in except_for)
+
+    def contents(self, row: int) -> list[Cell]:
+        """What a row holds, element by element."""
+        return self.model.split(
+            observe(self.storage.peek(row), self.node, self.model.trailing), self.model.width
+        )
+
+    def value(self, requirement: str, value: Any, index: Index) -> None:
+        """`value`, read before, holds what the rows addressed by `index` hold now in the model."""
+        span = self.model.for_reading(index)
+        with self.lab.checking(requirement):
+            self._compare(value, span, span.lead)
+
+    def size(self) -> tuple[Any, Any]:
+        """Shape and length, to be compared with themselves."""
+        return self.storage.attribute("shape"), self.storage.length()
+
+    def unchanged(self, law: str, before: tuple[Any, Any]) -> None:
+        """Length, shape and rows are what they were."""
+        with self.lab.checking(law):
+            shape, length = self.size()
+            if length != before[1]:
+                raise Violation(
+                    f"the length was {before[1]}, now it is {length}",
+                    claim=f"len(storage) == {before[1]}",
+                    actual=str(length),
+                )
+            if shape != before[0]:
+                raise Violation(
+                    f"the shape was {before[0]}, now it is {shape}",
+                    claim=f"storage.shape == {before[0]}",
+                    actual=str(shape),
+                )
+            self._compare_rows()
+
+    def _complete(self) -> None:
+        """Writes the rows below the highest one that were left out."""
+        width = self.model.width
+        for row in range(self.model.readable):
+            if row * width not in self.model.cells:
+                batch = Batch(self.node, self.model.trailing, seed=row)
+                self.storage.set(at(row), batch)
+                self.model.set(self.model.for_writing(at(row)), batch)
+                if self._steps is not None:
+                    self._steps.append(Step("write", (at(row), batch)))
+
+    def _compare_rows(self, rows: Iterable[int] | None = None) -> None:
+        for row in range(self.model.readable) if rows is None else rows:
+            self._compare(self.storage.peek(row), self.model.for_reading(at(row)), self.model.trailing)
+
+    def _compare(self, value: Any, span: Span, lead: tuple[int, ...]) -> None:
+        contents = observe(value, self.node, lead)
+        found = difference(self.node, span.cells, self.model.width, self.model.expected(span.cells), contents)
+        if found is not None:
+            raise found
+
+    def _accepted(self, act: Callable[[], Any], refusals: tuple[type[Exception], ...]) -> bool:
+        try:
+            act()
+        except Raised as raised:
+            if not isinstance(raised.error, refusals):
+                raise
+            return False
+        return True
+
+    def _items(self, index: Index, seed: int) -> Batch:
+        return self.batch(self.model.for_writing(index), seed)
+
+    @contextmanager
+    def _blaming(self, requirement: str, verb: str, *arguments: Any, plain: bool) -> Iterator[None]:
+        """Attributes to `requirement` what goes wrong, or to a more specific one if it is a general one."""
+        if self._steps is not None:
+            self._steps = [*self._steps, Step(verb, arguments)] if plain else None
+        try:
+            with self.lab.checking(requirement):
+                yield
+        except Found as found:
+            if requirement in GENERAL and self._steps:
+                raise Found(attribute(self.lab, self.setup, self._steps, found), found.cause) from found
+            raise
+
+
+def every(lab: Lab, requirement: str, cases: Iterable[Case], act: Callable[[Case], None]) -> None:
+    """Tries all cases, each in a program of its own.
+
+    What goes wrong for another requirement (a refused write that moves the length) must not hide the cases behind it:
+    it is raised only if no case violates `requirement`.
+    """
+    other: tuple[Found, Any] | None = None
+    for case in cases:
+        lab.start()
+        try:
+            act(case)
+        except Found as found:
+            if found.requirement == requirement:
+                raise
+            other = other or (found, lab.program)
+    if other is not None:
+        lab.program = other[1]
+        raise other[0]
+
+
+def in_turn(make: Callable[[], Bench], acts: Iterable[Callable[[Bench], object]]) -> None:
+    """Tries acts one after the other on one storage; what goes wrong is shown on a storage of its own if it can be.
+
+    An act that returns `SPOILED` leaves the storage in a state that the others do not expect.
+    """
+    bench = make()
+    lab = bench.lab
+    for act in acts:
+        try:
+            if act(bench) is SPOILED:
+                lab.start()
+                bench = make()
+        except Found as found:
+            long = lab.program
+            lab.start()
+            try:
+                act(make())
+            except Found as again:
+                if again.requirement == found.requirement:
+                    raise
+            lab.program = long
+            raise
+
+
+def reads_and_writes(
+    make: Callable[[], Bench], requirement: str, readable: Iterable[Index], writable: Iterable[Index]
+) -> None:
+    """Each index in `get` and `[]=` against the readable rows, then in `set` against the capacity."""
+
+    def write(bench: Bench, index: Index) -> None:
+        bench.fill_up()
+        bench.set(requirement, index)
+
+    acts = [act(requirement, index) for index in readable for act in (reading, assigning)]
+    in_turn(make, [*acts, *(partial(write, index=index) for index in writable)])
+
+
+def reading(requirement: str, index: Index) -> Callable[[Bench], object]:
+    """A `get` for `in_turn`."""
+    return lambda bench: bench.get(requirement, index)
+
+
+def assigning(requirement: str, index: Index) -> Callable[[Bench], object]:
+    """A `[]=` for `in_turn`."""
+    return lambda bench: bench.assign(requirement, index)
