@@ -185,7 +185,7 @@ class Memory:
         for target, source in zip(targets, sources, strict=True):
             assert target is not None
             if target.dtype.itemsize:
-                given = source if source.dtype in _NUMPY_KNOWS else source.view(torch.uint8)
+                given = source if source.dtype in _NUMPY_KNOWS else _flat(source).view(torch.uint8)
                 target[numbers] = given.numpy().reshape(-1).view(target.dtype)
 
     def _zero_gap(self, selection: Selection, readable: int) -> None:
@@ -268,6 +268,12 @@ def _plain_bytes(source: Tensor) -> Tensor:
     return source.cpu().contiguous()
 
 
+def _flat(dense: Tensor) -> Tensor:
+    """One dimension of stride 1: torch calls a dimension of one element contiguous whatever its stride is."""
+    flat = dense.reshape(-1)
+    return flat if flat.numel() != 1 else flat.as_strided((1,), (1,))
+
+
 def _gather(leaf: Tensor, numbers: Tensor) -> Tensor:
     # index_select is the quickest read that torch has (2.0 us, leaf[numbers] takes 3.5), but knows no float8.
     if leaf.dtype in dtypes.FLOAT8:
@@ -288,7 +294,7 @@ def _scatter(leaf: Tensor, numbers: Tensor, source: Tensor) -> None:
         # Single bytes crawl through index_copy_: 500 us for 256 frames of 84x84, 72 us as words of eight.
         leaf = leaf.view(leaf.shape[0], -1).view(word)
         row = source.numel() // source.shape[0]
-        source = source.view(source.shape[0], row).view(word)
+        source = _flat(source).view(source.shape[0], row).view(word)
     leaf.index_copy_(0, numbers, source)
 
 

@@ -136,3 +136,13 @@ def test_what_is_read_in_inference_mode_can_be_used_outside():
     view.mul_(2)
     (copied * torch.ones(3, requires_grad=True)).sum().backward()
     assert not copied.is_inference()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.uint8, torch.float8_e4m3fn])
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (3, 1), (1, 3)])
+def test_dimensions_of_one_element_may_have_any_stride(dtype, shape):
+    storage = LazyTensorStorage(4)
+    storage.set(range(4), torch.zeros(4, *shape[1:]).to(dtype))
+    data = torch.stack([torch.ones(shape)] * 2, -1).to(dtype)[..., 0]
+    storage.set(list(range(shape[0])), data)
+    assert storage.get(0).float().eq(1).all()
