@@ -15,14 +15,20 @@ from typing import Any
 import torch
 
 from storage_conformance.batch import Batch
+from storage_conformance.concern import (
+    FORM_REQUIREMENTS,
+    LAYOUT_REQUIREMENTS,
+    dtype_requirement,
+    index_requirement,
+    structure_requirements,
+)
 from storage_conformance.index import Index
 from storage_conformance.lab import Lab
 from storage_conformance.model import Model
 from storage_conformance.recorder import Found, Recorder
+from storage_conformance.steps import Setup, Step
 from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Text, Tree, leaves, relabel
-from storage_conformance.trial import (
-    FORM_REQUIREMENTS, LAYOUT_REQUIREMENTS, Setup, Step, Trial, dtype_requirement, index_requirement, structure_requirements,
-)  # fmt: skip
+from storage_conformance.trial import Trial
 
 __all__ = ["attribute", "model_after", "play"]
 

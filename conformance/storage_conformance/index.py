@@ -131,8 +131,8 @@ class Index:
         if self.form not in ("tuple", "cells"):
             rows = tuple(span.rows[::width])
             return Index("list" if self.form in ("tensor", "scalar") else "tensor", rows), (len(rows), *span.trailing)
-        rows = numpy.array(span.cells, dtype=numpy.int64)
-        axes = numpy.unravel_index(rows, (1 + max(span.rows, default=0), *span.trailing))
+        cells = numpy.array(span.cells, dtype=numpy.int64)
+        axes = numpy.unravel_index(cells, (1 + max(span.rows, default=0), *span.trailing))
         return Index("tuple", tuple(Index("tensor", tuple(axis.tolist())) for axis in axes)), (len(span.cells),)
 
     def _numpy(self) -> Any:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+from storage_conformance.index import Span
+from storage_conformance.recorder import Violation
 from storage_conformance.subject import Subject
 
-__all__ = ["Call", "Journal", "Listener"]
+__all__ = ["Call", "Journal", "Listener", "check_index"]
 
 
 class Call:
@@ -45,3 +49,26 @@ class Listener:
                 length = rows = error
         copied = index.clone() if hasattr(index, "clone") else index
         self._journal.append(Call(self.name, copied, length, rows))
+
+
+def check_index(index: Any, span: Span, ndim: int) -> None:
+    """Whether an entity was told of the rows of `span`, or of their elements where `ndim` is above 1.
+
+    Raises:
+        Violation: it was not, or not in the form that SPEC.md names.
+    """
+    flat = ndim == 1
+    if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.device.type != "cpu":
+        raise Violation(f"mark_update got {type(index).__name__} {index!r:.80}, expected an int64 tensor on the CPU")
+    if index.dim() != (1 if flat else 2) or (not flat and index.shape[1] != ndim):
+        raise Violation(f"mark_update got shape {list(index.shape)}, expected {'[n]' if flat else f'[n, {ndim}]'}")
+    rows = set(span.rows)
+    if flat:
+        if set(index.tolist()) != rows:
+            raise Violation(f"mark_update got rows {sorted(set(index.tolist()))}, changed were {sorted(rows)}")
+        return
+    told = {tuple(coordinates) for coordinates in index.tolist()}
+    if missing := span.coordinates() - told:
+        raise Violation(f"mark_update was not told of element {min(missing)}")
+    if strangers := {coordinates for coordinates in told if coordinates[0] not in rows}:
+        raise Violation(f"mark_update was told of element {min(strangers)}, which did not change")

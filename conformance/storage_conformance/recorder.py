@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from types import TracebackType
+from typing import Any
 
 __all__ = ["Found", "Raised", "Recorder", "Violation"]
 
@@ -14,10 +15,11 @@ class Violation(Exception):
     Attributes:
         claim: a Python expression that should hold, for the last line of the program shown.
         actual: what was there instead.
-        aspect: what kind of difference it is; the attribution of values reads it.
+        aspect: what kind of difference it is, for the attribution.
+        where: path and node of the part that differs, for the attribution.
     """
 
-    def __init__(self, message: str, *, claim: str = "", actual: str = "", aspect: str = "", where: object = None):
+    def __init__(self, message: str, *, claim: str = "", actual: str = "", aspect: str = "", where: Any = None):
         super().__init__(message)
         self.claim = claim
         self.actual = actual

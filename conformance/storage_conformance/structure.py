@@ -124,7 +124,9 @@ def _tree(kind: str, children: dict[str, Any]) -> Any:
     if kind == "dict":
         return children
     values = list(children.values())
-    return {"list": list, "tuple": tuple, "namedtuple": lambda v: Point(*v)}[kind](values)
+    if kind == "namedtuple":
+        return Point(*values)
+    return values if kind == "list" else tuple(values)
 
 
 def observe(value: Any, node: Node, lead: tuple[int, ...], expression: str = "") -> list[Content]:
@@ -138,7 +140,7 @@ def observe(value: Any, node: Node, lead: tuple[int, ...], expression: str = "")
     try:
         _observe(value, node, lead, (), contents)
     except Violation as violation:
-        path, _ = violation.where  # type: ignore[misc]
+        path: tuple[str, ...] = violation.where[0]
         violation.claim = violation.claim.replace("{}", expression + access(node, path)) if expression else ""
         raise
     return contents
@@ -188,7 +190,8 @@ def _observe_fields(
 
 
 def _observe_tree(value: Any, node: Tree, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]) -> None:
-    kind = {"dict": dict, "list": list, "tuple": tuple, "namedtuple": Point}[node.type]
+    kinds: dict[str, type[Any]] = {"dict": dict, "list": list, "tuple": tuple, "namedtuple": Point}
+    kind = kinds[node.type]
     if type(value) is not kind:
         raise _unlike("container", path, node, f"a {kind.__name__}", type(value).__name__, f"type({{}}) is {kind.__name__}")
     names = [name for name, _ in node.children]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 from tensordict import tensorclass
@@ -48,11 +48,11 @@ class Captioned:
 
 
 class Point(NamedTuple):
-    x: object
-    y: object
+    x: Any
+    y: Any
 
 
-TENSORCLASSES = {c.__name__: c for c in (Step, Twin, LongStep, Transition, Masked, Captioned)}
+TENSORCLASSES: dict[str, Any] = {c.__name__: c for c in (Step, Twin, LongStep, Transition, Masked, Captioned)}
 
 _STEP = "@tensorclass\nclass Step:\n    obs: torch.Tensor\n    reward: torch.Tensor\n"
 SOURCES = {

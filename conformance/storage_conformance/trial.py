@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,57 +15,27 @@ import torch
 from tensordict import TensorDictBase, is_tensorclass
 
 from storage_conformance.batch import Batch
-from storage_conformance.comparison import difference, told
+from storage_conformance.concern import (
+    INDEX_REQUIREMENTS,
+    axis_requirements,
+    dtype_requirement,
+    index_requirement,
+    structure_requirements,
+)
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
-from storage_conformance.listener import Journal, Listener
+from storage_conformance.listener import Journal, Listener, check_index
 from storage_conformance.model import Model
 from storage_conformance.recorder import Raised, Violation
-from storage_conformance.structure import Absent, Content, Fields, Leaf, Node, Record, Text, Tree, leaves, observe, tensors
+from storage_conformance.steps import Setup, Step
+from storage_conformance.structure import Content, observe, tensors
 from storage_conformance.subject import Given, Literal, Subject
+from storage_conformance.verification import Blame, Verification, law
 
-__all__ = ["INDEX_REQUIREMENTS", "Blame", "Setup", "Step", "Trial", "change", "dtype_requirement", "law", "structure_requirements"]
-
-INDEX_REQUIREMENTS = {
-    "int": "IDX-1", "negative": "IDX-2", "numpy": "IDX-4", "scalar": "IDX-4", "slice": "IDX-5", "range": "IDX-6",
-    "list": "IDX-7", "tensor": "IDX-8", "int32": "IDX-8", "grid": "IDX-9", "mask": "IDX-10", "ellipsis": "IDX-11",
-    "tuple": "IDX-12", "cells": "IDX-13",
-}  # fmt: skip
-LAYOUT_REQUIREMENTS = {"requires_grad": "SET-4", "inference": "SET-5"}
-FORM_REQUIREMENTS = {"lazy": "DATA-10", "list": "DATA-12"}
-
-
-@dataclass(frozen=True)
-class Setup:
-    """How the storage of a program is made, and what it is to hold."""
-
-    size: int
-    ndim: int = 1
-    trailing: tuple[int, ...] = ()
-    node: Node = field(default_factory=Leaf)
-    device: str = "cpu"
-    listeners: int = 0
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Which requirement answers for which part of the state after a step."""
-
-    length: str
-    touched: str
-    max_size: str = "CAP-2"
-    shape: str = "LEN-7"
-    device: str = ""
-    others: str = "SET-2"
-    zero: str = "LAZY-1"
-    last_row: str = "QRY-7"
-    structure: str = ""
-    text: str = ""
-
-
-def law(requirement: str) -> Blame:
-    """One requirement answers for all."""
-    return Blame(*[requirement] * 10)
+__all__ = [
+    "INDEX_REQUIREMENTS", "Blame", "Setup", "Step", "Trial", "change", "dtype_requirement", "index_requirement", "law",
+    "structure_requirements",
+]  # fmt: skip
 
 
 class Trial:
@@ -82,6 +51,7 @@ class Trial:
     def __init__(self, lab: Lab, setup: Setup):
         self.lab = lab
         self.setup = setup
+        self.verification = Verification(lab, setup)
         lab.start()
         self.model = Model(setup.size, setup.ndim, setup.trailing, setup.node)
         self.storage = self._make(setup.size, "storage")
@@ -285,7 +255,7 @@ class Trial:
         small = self._make(size, self._name())
         self.lab.refused("CKPT-11", lambda: small.call("loads", Literal(path, f'folder / "{slot}"')), what="the load")
         model = Model(size, self.model.ndim, self.model.trailing, self.model.node)
-        self._verify_one(small, model, law("ERR-3"), set())
+        self.verify_other(small, model, law("ERR-3"))
 
     def _loaded(self, dumped: Model, rows: str) -> None:
         fresh = self.model.fresh
@@ -413,27 +383,10 @@ class Trial:
             if [call.name for call in calls] != names:
                 raise Violation(f"told in the order {[call.name for call in calls]}, attached in the order {names}")
         for call in calls:
-            self._check_told_index(call.index, span)
+            with self.lab.checking("OBS-9" if self.model.ndim == 1 else "OBS-10"):
+                check_index(call.index, span, self.model.ndim)
         with self.lab.checking("OBS-5"):
             self._check_seen(calls[0])
-
-    def _check_told_index(self, index: Any, span: Span) -> None:
-        flat = self.model.ndim == 1
-        with self.lab.checking("OBS-9" if flat else "OBS-10"):
-            if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.device.type != "cpu":
-                raise Violation(f"mark_update got {type(index).__name__} {index!r:.80}, expected an int64 tensor on the CPU")
-            if index.dim() != (1 if flat else 2) or (not flat and index.shape[1] != self.model.ndim):
-                raise Violation(f"mark_update got shape {list(index.shape)}, expected {'[n]' if flat else f'[n, {self.model.ndim}]'}")
-            rows = set(span.rows)
-            if flat:
-                if set(index.tolist()) != rows:
-                    raise Violation(f"mark_update got rows {sorted(set(index.tolist()))}, changed were {sorted(rows)}")
-                return
-            told = {tuple(coordinates) for coordinates in index.tolist()}
-            if missing := span.coordinates() - told:
-                raise Violation(f"mark_update was not told of element {min(missing)}")
-            if strangers := {coordinates for coordinates in told if coordinates[0] not in rows}:
-                raise Violation(f"mark_update was told of element {min(strangers)}, which did not change")
 
     def _check_seen(self, call: Any) -> None:
         if isinstance(call.length, Exception):
@@ -448,128 +401,22 @@ class Trial:
 
     def verify(self, blame: Blame, touched: set[int] | None = None) -> None:
         """Compares everything that can be observed of the storage with the model."""
-        self._verify_one(self.storage, self.model, blame, touched or set())
+        self.verification.verify(self.storage, self.model, blame, touched or set())
+
+    def verify_other(self, storage: Subject, model: Model, blame: Blame) -> None:
+        """The same for another storage of the program."""
+        self.verification.verify(storage, model, blame, set())
+
+    def _verify_one(self, storage: Subject, model: Model, blame: Blame, touched: set[int]) -> None:
+        self.verification.verify(storage, model, blame, touched)
 
     def _verify_twin(self) -> None:
         if self.twin:
             storage, model, requirement = self.twin
-            self._verify_one(storage, model, law(requirement), set())
-
-    def _verify_one(self, storage: Subject, model: Model, blame: Blame, touched: set[int]) -> None:
-        checking = self.lab.checking
-        with checking(blame.length):
-            _equal(storage.length(), len(model), f"len({storage.name})")
-        with checking(blame.shape):
-            shape = storage.attribute("shape")
-            _equal(None if shape is None else tuple(shape), model.shape, f"{storage.name}.shape")
-        with checking(blame.max_size if blame.max_size != "CAP-2" or not model.fresh else "CAP-1"):
-            _equal(storage.attribute("max_size"), model.max_size, f"{storage.name}.max_size")
-        self._verify_device(storage, model, blame)
-        if self.lab.claims("last_row"):
-            with checking(blame.last_row):
-                _equal(storage.attribute("last_row"), model.last_row, f"{storage.name}.last_row")
-        if model.readable:
-            self._verify_rows(storage, model, blame, touched)
-
-    def _verify_device(self, storage: Subject, model: Model, blame: Blame) -> None:
-        auto = self.setup.device == "auto"
-        device = storage.attribute("device")
-        if model.fresh and auto:
-            with self.lab.checking(blame.device or "DEV-4"):
-                _equal(device, "auto", f"{storage.name}.device")
-        elif not model.fresh:
-            with self.lab.checking(blame.device or ("DEV-5" if auto else "DEV-2")):
-                _equal(device, torch.device(self.lab.device), f"{storage.name}.device")
-
-    def _verify_rows(self, storage: Subject, model: Model, blame: Blame, touched: set[int]) -> None:
-        cells = tuple(range(len(model)))
-        lead = (model.readable, *model.trailing)
-        try:
-            value = storage.peek(slice(0, model.readable))
-            contents = observe(value, model.node, lead, f"{storage.name}.get(slice(0, {model.readable}))")
-        except (Raised, Violation) as cause:
-            requirement = self._structure_requirement(cause, blame)
-            if self._reads_row_by_row(storage, model):
-                requirement = "IDX-5" if isinstance(cause, Raised) else requirement
-            with self.lab.checking(requirement):
-                raise
-        found = difference(model.node, cells, model.width, model.expected(cells), contents)
-        zeros = [cell for cell in cells if cell not in model.cells]
-        if found is not None:
-            cell = cells[found.position]
-            requirement = self._row_requirement(cell, found.leaf, model, blame, touched)
-            whole = self._reads_row_by_row(storage, model)
-            with self.lab.checking("IDX-5" if whole else requirement):
-                if not whole:
-                    row = cell // model.width
-                    self._compare_with(
-                        model, storage.peek(row), model.for_reading(at(row)), model.trailing, f"{storage.name}.get({row})"
-                    )
-                raise found
-        self._count(*([blame.touched] if touched else []), *([blame.others] if len(touched) < len(cells) else []))
-        if zeros:
-            self._count(blame.zero, *(["LAZY-4"] if model.taken.intersection(zeros) else []))
-        self._verify_leaves(storage, value, blame)
-
-    def _verify_leaves(self, storage: Subject, value: Any, blame: Blame) -> None:
-        device = torch.device(self.lab.device)
-        with self.lab.checking(blame.device or "DEV-7"):
-            if isinstance(value, TensorDictBase) or is_tensorclass(value):
-                _equal(value.device, device, f"{storage.name}.get(0).device")
-            for tensor in tensors(value):
-                _equal(tensor.device, device, "the device of a leaf")
-        with self.lab.checking("SET-4"):
-            if any(tensor.requires_grad for tensor in tensors(value)):
-                raise Violation("a tensor that was read requires grad")
-
-    def _row_requirement(self, cell: int, leaf: Any, model: Model, blame: Blame, touched: set[int]) -> str:
-        if isinstance(leaf, Text) and blame.text:
-            return blame.text
-        if cell not in model.cells:
-            return "LAZY-4" if cell in model.taken and blame.zero == "LAZY-1" else blame.zero
-        return blame.touched if cell in touched else blame.others
-
-    def _structure_requirement(self, cause: Raised | Violation, blame: Blame) -> str:
-        if isinstance(cause, Raised):
-            return blame.touched if blame.touched != "SET-1" else "GET-2"
-        path, node = cause.where  # type: ignore[misc]
-        if isinstance(node, Text):
-            return blame.text or ("DATA-17" if isinstance(self.setup.node, Record) else "DATA-16")
-        if blame.structure:
-            return blame.structure
-        if cause.aspect == "dtype":
-            return dtype_requirement(node.dtype)
-        if cause.aspect == "batch_size":
-            return "DATA-3" if path else ("DATA-4" if node.extra else "GET-2")
-        if cause.aspect == "container":
-            return container_requirement(node, nested=bool(path))
-        return "GET-2"
-
-    def _reads_row_by_row(self, storage: Subject, model: Model) -> bool:
-        """Whether single rows read right: then the reading of all of them at once is at fault, not what is stored."""
-        try:
-            for row in range(model.readable):
-                span = model.for_reading(at(row))
-                contents = observe(storage.peek(row), model.node, model.trailing)
-                if difference(model.node, span.cells, model.width, model.expected(span.cells), contents):
-                    return False
-        except (Raised, Violation):
-            return False
-        return True
+            self.verify_other(storage, model, law(requirement))
 
     def _compare(self, value: Any, span: Span, lead: tuple[int, ...], expression: str = "") -> None:
-        self._compare_with(self.model, value, span, lead, expression)
-
-    def _compare_with(self, model: Model, value: Any, span: Span, lead: tuple[int, ...], expression: str) -> None:
-        """Compares what was read with what the model holds; `expression` is the Python text that gives it."""
-        contents = observe(value, model.node, lead, expression)
-        expected = model.expected(span.cells)
-        found = difference(model.node, span.cells, model.width, expected, contents)
-        if found is None:
-            return
-        wanted = [cell[found.number] for cell in expected]
-        content: Content = b"".join(wanted) if isinstance(found.leaf, Leaf) else list(wanted)  # type: ignore[arg-type]
-        raise told(found, expression, model.node, content, lead) if expression else found
+        self.verification.compare(self.model, value, span, lead, expression)
 
     def _peek(self, index: Index, lead: tuple[int, ...]) -> list[Content]:
         with self.lab.checking("GET-2"):
@@ -599,77 +446,6 @@ class Trial:
 
     def _count(self, *requirements: str) -> None:
         self.lab.recorder.evaluations.update(requirements)
-
-
-def index_requirement(index: Index) -> str:
-    """The requirement that speaks about this kind of index."""
-    if index.form == "int" and index.args[0] < 0:
-        return INDEX_REQUIREMENTS["negative"]
-    return INDEX_REQUIREMENTS[index.form]
-
-
-def axis_requirements(index: Index, batch: Batch, mode: str) -> list[str]:
-    """The requirements that a write speaks to by its index, layout, form, values and mode."""
-    found = [index_requirement(index)]
-    if batch.layout != "plain":
-        found.append(LAYOUT_REQUIREMENTS.get(batch.layout, "SET-6"))
-    if batch.form != "dense":
-        found.append(FORM_REQUIREMENTS[batch.form])
-    if batch.bits:
-        found.append("DTYPE-4")
-    if mode != "grad":
-        found.append("SET-5")
-    return found
-
-
-def structure_requirements(node: Node) -> tuple[str, ...]:
-    """The requirements that a structure speaks to when it is written and read back."""
-    found: set[str] = {"DTYPE-5"} if any(0 in leaf.feature for _, leaf in leaves(node) if isinstance(leaf, Leaf)) else set()
-    found.update(dtype_requirement(leaf.dtype) for _, leaf in leaves(node) if isinstance(leaf, Leaf))
-
-    def visit(part: Node, nested: bool) -> None:
-        if isinstance(part, Text):
-            found.add("DATA-17" if isinstance(node, Record) else "DATA-16")
-        elif not (isinstance(part, Leaf) and nested):
-            found.add(container_requirement(part, nested=nested))
-        if isinstance(part, Fields | Record) and part.extra:
-            found.add("DATA-3" if nested else "DATA-4")
-        for _, child in getattr(part, "children", ()):
-            visit(child, True)
-
-    visit(node, False)
-    return tuple(sorted(found))
-
-
-def container_requirement(node: Node, *, nested: bool) -> str:
-    if isinstance(node, Record):
-        return "DATA-7" if nested else "DATA-6"
-    if isinstance(node, Tree):
-        return "DATA-14"
-    if isinstance(node, Absent):
-        return "DATA-8"
-    return "DATA-2" if isinstance(node, Fields) else "DATA-1"
-
-
-def dtype_requirement(dtype: torch.dtype) -> str:
-    if dtype.is_complex:
-        return "DTYPE-2"
-    if dtype.is_floating_point:
-        return "DTYPE-9" if dtype.itemsize == 1 else "DTYPE-1"
-    return "DTYPE-3"
-
-
-def _equal(actual: Any, expected: Any, expression: str) -> None:
-    if type(actual) is bool or actual != expected or (isinstance(expected, int) and not isinstance(actual, int)):
-        raise Violation(
-            f"{expression} is {actual!r}, expected {expected!r}", claim=f"{expression} {_is(expected)}", actual=repr(actual)
-        )
-
-
-def _is(expected: Any) -> str:
-    if expected is None:
-        return "is None"
-    return f"== torch.device({str(expected)!r})" if isinstance(expected, torch.device) else f"== {expected!r}"
 
 
 def change(data: Any) -> None:
@@ -703,14 +479,3 @@ def _few(storage: Any, most: int) -> list[Any]:
         except StopIteration:
             break
     return found
-
-
-@dataclass(frozen=True)
-class Step:
-    """One method of `Trial` with its arguments."""
-
-    verb: str
-    arguments: tuple[Any, ...]
-
-    def perform(self, trial: Trial) -> None:
-        getattr(trial, self.verb)(*self.arguments)
