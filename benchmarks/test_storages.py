@@ -17,7 +17,11 @@ def record(rows):
         {
             "obs": torch.rand(rows, 4),
             "action": torch.rand(rows, 2),
-            "next": {"obs": torch.rand(rows, 4), "reward": torch.rand(rows, 1), "done": torch.zeros(rows, 1, dtype=torch.bool)},
+            "next": {
+                "obs": torch.rand(rows, 4),
+                "reward": torch.rand(rows, 1),
+                "done": torch.zeros(rows, 1, dtype=torch.bool),
+            },
         },
         batch_size=[rows],
     )
@@ -27,7 +31,11 @@ def frames(rows):
     """Two stacks of four 84x84 frames."""
     shape = (rows, 4, 84, 84)
     return TensorDict(
-        {"obs": torch.zeros(shape, dtype=torch.uint8), "next": {"obs": torch.zeros(shape, dtype=torch.uint8)}}, batch_size=[rows]
+        {
+            "obs": torch.zeros(shape, dtype=torch.uint8),
+            "next": {"obs": torch.zeros(shape, dtype=torch.uint8)},
+        },
+        batch_size=[rows],
     )
 
 
@@ -89,7 +97,7 @@ def test_set_bare(benchmark, kind, index):
 
 
 def test_get(benchmark, backend, kind):
-    make, capacity = KINDS[kind]
+    _, capacity = KINDS[kind]
     with backend.context():
         storage, rows = filled(backend, kind), index_of("scattered", capacity)
         found = benchmark(lambda: storage.get(rows))

@@ -88,7 +88,12 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
     """
     *before, last = steps
     arguments = last.arguments
-    if any(argument in ("no_grad", "inference") for step in steps for argument in step.arguments if isinstance(argument, str)):
+    if any(
+        argument in ("no_grad", "inference")
+        for step in steps
+        for argument in step.arguments
+        if isinstance(argument, str)
+    ):
         yield "SET-5", (setup, [_in_grad_mode(step) for step in steps])
     for layout, requirement in LAYOUT_REQUIREMENTS.items():
         if any(batch.layout == layout for batch in _batches(steps)):
@@ -113,7 +118,10 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
 
 
 def _in_grad_mode(step: Step) -> Step:
-    return Step(step.verb, tuple("grad" if isinstance(a, str) and a in ("no_grad", "inference") else a for a in step.arguments))
+    return Step(
+        step.verb,
+        tuple("grad" if isinstance(a, str) and a in ("no_grad", "inference") else a for a in step.arguments),
+    )
 
 
 def _batches(steps: list[Step]) -> list[Batch]:
@@ -149,13 +157,22 @@ def _structure_controls(setup: Setup, steps: list[Step]) -> Iterator[tuple[str, 
     node = setup.node
     wanted = structure_requirements(node)
     if any(isinstance(leaf, Text) for _, leaf in leaves(node)):
-        yield "DATA-17" if isinstance(node, Record) else "DATA-16", _with_node(setup, steps, _without_text(node))
+        yield (
+            "DATA-17" if isinstance(node, Record) else "DATA-16",
+            _with_node(setup, steps, _without_text(node)),
+        )
     if "DTYPE-5" in wanted:
-        filled = {leaf: Leaf(leaf.dtype, tuple(size or 1 for size in leaf.feature)) for leaf in _tensor_leaves(node)}
+        filled: dict[Node, Node] = {
+            leaf: Leaf(leaf.dtype, tuple(size or 1 for size in leaf.feature)) for leaf in _tensor_leaves(node)
+        }
         yield "DTYPE-5", _with_node(setup, steps, relabel(node, filled))
     for dtype in dict.fromkeys(leaf.dtype for leaf in _tensor_leaves(node)):
         if dtype != torch.float32:
-            plain = {leaf: Leaf(torch.float32, leaf.feature) for leaf in _tensor_leaves(node) if leaf.dtype == dtype}
+            plain: dict[Node, Node] = {
+                leaf: Leaf(torch.float32, leaf.feature)
+                for leaf in _tensor_leaves(node)
+                if leaf.dtype == dtype
+            }
             yield dtype_requirement(dtype), _with_node(setup, steps, relabel(node, plain))
     for requirement in ("DATA-3", "DATA-4"):
         if requirement in wanted:
@@ -176,7 +193,9 @@ def _without_text(node: Node) -> Node:
     if isinstance(node, Record):
         return Record("Masked", (node.children[0], ("mask", Absent())), node.extra)
     if isinstance(node, Fields | Tree):
-        return replace(node, children=tuple((n, _without_text(c)) for n, c in node.children if not isinstance(c, Text)))
+        return replace(
+            node, children=tuple((n, _without_text(c)) for n, c in node.children if not isinstance(c, Text))
+        )
     return node
 
 
@@ -187,7 +206,9 @@ def _without_extra(node: Node) -> Node:
 
 
 def _with_node(setup: Setup, steps: list[Step], node: Node) -> Program:
-    return replace(setup, node=node), [_each_batch(step, lambda batch: _with_structure(batch, setup.node, node)) for step in steps]
+    return replace(setup, node=node), [
+        _each_batch(step, lambda batch: _with_structure(batch, setup.node, node)) for step in steps
+    ]
 
 
 def _with_structure(batch: Batch, before: Node, after: Node) -> Batch:
@@ -195,7 +216,9 @@ def _with_structure(batch: Batch, before: Node, after: Node) -> Batch:
 
 
 def _each_batch(step: Step, change: Callable[[Batch], Batch]) -> Step:
-    arguments = tuple(change(argument) if isinstance(argument, Batch) else argument for argument in step.arguments)
+    arguments = tuple(
+        change(argument) if isinstance(argument, Batch) else argument for argument in step.arguments
+    )
     return Step(step.verb, arguments)
 
 
@@ -216,7 +239,7 @@ def model_after(setup: Setup, steps: Sequence[Step]) -> Model:
     model = Model(setup.size, setup.ndim, setup.trailing, setup.node)
     dumps: dict[int, Model] = {}
     for step in steps:
-        first = step.arguments[0] if step.arguments else None
+        first: Any = step.arguments[0] if step.arguments else None
         if step.verb == "write":
             model.set(model.for_writing(first), step.arguments[1])
         elif step.verb == "assign":

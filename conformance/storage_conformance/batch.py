@@ -16,7 +16,19 @@ import numpy
 import torch
 from tensordict import LazyStackedTensorDict, TensorDictBase, is_tensorclass
 
-from storage_conformance.structure import Absent, Content, Fields, Leaf, Node, Record, Text, Tree, build, leaves, tensor_bytes
+from storage_conformance.structure import (
+    Absent,
+    Content,
+    Fields,
+    Leaf,
+    Node,
+    Record,
+    Text,
+    Tree,
+    build,
+    leaves,
+    tensor_bytes,
+)
 
 __all__ = ["FORMS", "LAYOUTS", "Batch", "tensor_code"]
 
@@ -56,7 +68,9 @@ class Batch:
         found: list[Any] = []
         for number, (_, leaf) in enumerate(leaves(self.node)):
             if isinstance(leaf, Text):
-                found.append([_WORDS[(self.seed * 5 + k) % 6] + str(self.seed + k) for k in range(prod(self.lead))])
+                found.append(
+                    [_WORDS[(self.seed * 5 + k) % 6] + str(self.seed + k) for k in range(prod(self.lead))]
+                )
                 continue
             tensor = _fill(leaf, self.lead, self.seed, number, self.bits)
             if self.halves and leaf.dtype.is_floating_point:
@@ -105,7 +119,8 @@ class Batch:
         items = []
         for row in range(self.lead[0]):
             values = [
-                v[row] if isinstance(v, torch.Tensor) else v[row * size : (row + 1) * size] for v in self.values
+                v[row] if isinstance(v, torch.Tensor) else v[row * size : (row + 1) * size]
+                for v in self.values
             ]
             items.append(self._dense(values, self.lead[1:], device))
         return items if self.form == "list" else LazyStackedTensorDict.lazy_stack(items)
@@ -113,11 +128,18 @@ class Batch:
     def code(self) -> str:
         """A Python expression for `data()`."""
         if self.form == "dense":
-            return self._wrapped(_expression(self.node, self.lead, iter(self._leaf_code(self.values, self.lead)), self.device_named))
+            return self._wrapped(
+                _expression(
+                    self.node, self.lead, iter(self._leaf_code(self.values, self.lead)), self.device_named
+                )
+            )
         size = prod(self.lead[1:])
         items = []
         for row in range(self.lead[0]):
-            values = [v[row] if isinstance(v, torch.Tensor) else v[row * size : (row + 1) * size] for v in self.values]
+            values = [
+                v[row] if isinstance(v, torch.Tensor) else v[row * size : (row + 1) * size]
+                for v in self.values
+            ]
             leaf_code = iter(self._leaf_code(values, self.lead[1:]))
             items.append(_expression(self.node, self.lead[1:], leaf_code, self.device_named))
         text = f"[{', '.join(items)}]"
@@ -168,7 +190,11 @@ def _lay_out(tensor: torch.Tensor, layout: str, device: torch.device | None) -> 
     if layout == "expanded" and tensor.dim() >= 1 and tensor.shape[0]:
         return tensor[:1].to(device, copy=True).expand_as(tensor)
     copy = tensor.clone() if device is None else tensor.to(device, copy=True)
-    if layout == "requires_grad" and (copy.dtype.is_floating_point or copy.dtype.is_complex) and copy.dtype.itemsize > 1:
+    if (
+        layout == "requires_grad"
+        and (copy.dtype.is_floating_point or copy.dtype.is_complex)
+        and copy.dtype.itemsize > 1
+    ):
         copy.requires_grad_()
     return copy
 
@@ -191,14 +217,18 @@ def _layout_code(text: str, tensor: torch.Tensor, layout: str) -> str:
         return f"torch.stack([{text}] * 2, -1)[..., 0]"
     if layout == "expanded" and tensor.dim() >= 1 and tensor.shape[0]:
         return f"{text}[:1].expand({list(tensor.shape)})"
-    if layout == "requires_grad" and (tensor.dtype.is_floating_point or tensor.dtype.is_complex) and tensor.dtype.itemsize > 1:
+    if (
+        layout == "requires_grad"
+        and (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+        and tensor.dtype.itemsize > 1
+    ):
         return f"{text}.requires_grad_()"
     return text
 
 
 def _expression(node: Node, lead: tuple[int, ...], leaf_code: Any, device_named: bool) -> str:
     if isinstance(node, Leaf | Text):
-        return next(leaf_code)  # type: ignore[no-any-return]
+        return next(leaf_code)
     if isinstance(node, Absent):
         return "None"
     inner = lead if isinstance(node, Tree) else lead + node.extra

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -45,7 +46,7 @@ ATTRIBUTIONS = 60
 class SmokeError(Exception):
     """The backend cannot be built (`built` is False), or not written once and read once."""
 
-    def __init__(self, message: str, *, built: bool):
+    def __init__(self, message: str, *, built: bool) -> None:
         super().__init__(message)
         self.built = built
 
@@ -75,9 +76,11 @@ class Campaign:
         seed: int,
         expected: frozenset[str] = frozenset(),
         device: str = "cpu",
-    ):
+    ) -> None:
         self.backend = backend
-        self.selected = frozenset(i for i in selected if self.applies(i) is None) if device == "cpu" else selected
+        self.selected = (
+            frozenset(i for i in selected if self.applies(i) is None) if device == "cpu" else selected
+        )
         self.profile = profile
         self.seed = seed
         self.expected = expected
@@ -122,20 +125,23 @@ class Campaign:
         try:
             storage = self.backend.factory(2, **options)
         except Exception as error:
-            raise SmokeError(f"the factory of {self.backend.name} raised {type(error).__name__}: {error}", built=False) from error
+            raise SmokeError(
+                f"the factory of {self.backend.name} raised {type(error).__name__}: {error}", built=False
+            ) from error
         try:
             storage.set(0, torch.ones(2, device=self.device))
             storage.get(0)
         except Exception as error:
             raise SmokeError(
-                f"{self.backend.name} could not be written once and read once: {type(error).__name__}: {error}", built=True
+                f"{self.backend.name} could not be written once and read once: {type(error).__name__}: {error}",
+                built=True,
             ) from error
 
     def finding(self, requirement: str) -> Finding:
         """Runs what evaluates a requirement, unless that was done, and says what was found."""
         for check in CHECKS.values():
             if requirement in check.requirements and self._selects(check):
-                self._once(check.name, lambda check=check: self._hunt_check(check))
+                self._once(check.name, partial(self._hunt_check, check))
         self._once(MACHINE, self._hunt_machine)
         failure = self.failures.get(requirement)
         if failure and not failure.shrunk and requirement not in self.expected:
@@ -161,11 +167,15 @@ class Campaign:
             self._found(found, machine)
 
         lab = Lab(self.backend, self.recorder, self._folder, self.device)
-        lab_class = type(f"{StorageMachine.__name__}_{self.backend.name}", (StorageMachine,), {"lab": lab, "on_found": on_found})
+        lab_class = type(
+            f"{StorageMachine.__name__}_{self.backend.name}",
+            (StorageMachine,),
+            {"lab": lab, "on_found": on_found},
+        )
         seed(self.seed)(lab_class)
         chosen = self._settings(examples, None, stateful_step_count=self.profile.steps)
         with self._surroundings(poisoned=True):
-            run_state_machine_as_test(lab_class, settings=chosen)  # type: ignore[arg-type]
+            run_state_machine_as_test(lab_class, settings=chosen)
 
     def _found(self, found: Found, machine: StorageMachine) -> None:
         assert machine.setup is not None
@@ -201,7 +211,9 @@ class Campaign:
             test = given(**check.arguments(self.backend.features))(once)
             seed(self.seed)(self._settings(examples, only)(test))()
 
-    def _record(self, requirement: str, found: Found, render: Callable[[], tuple[str, ...]], only: str | None) -> bool:
+    def _record(
+        self, requirement: str, found: Found, render: Callable[[], tuple[str, ...]], only: str | None
+    ) -> bool:
         """Writes a violation down if it is the first or a shorter one, and says whether it did."""
         if requirement not in self.selected or only not in (None, requirement):
             return False
@@ -229,7 +241,11 @@ class Campaign:
     def _shrink(self, requirement: str) -> None:
         """Makes the counterexample small: Hypothesis those of a check, the reduction those of the machine."""
         for check in CHECKS.values():
-            if requirement in check.requirements and self._selects(check) and self._shrinks(check, requirement):
+            if (
+                requirement in check.requirements
+                and self._selects(check)
+                and self._shrinks(check, requirement)
+            ):
                 return
         if requirement in self._programs:
             lab = Lab(self.backend, Recorder(), self._folder, self.device)
@@ -237,7 +253,9 @@ class Campaign:
                 small = reduced(lab, *self._programs[requirement], requirement)
             if small is not None:
                 found, lab = small
-                self.failures[requirement] = self._failure(requirement, found, lab.program.render(), shrunk=True)
+                self.failures[requirement] = self._failure(
+                    requirement, found, lab.program.render(), shrunk=True
+                )
 
     def _shrinks(self, check: Check, requirement: str) -> bool:
         hunted = self.failures[requirement]
@@ -254,7 +272,11 @@ class Campaign:
             deadline=None,
             print_blob=False,
             report_multiple_bugs=False,
-            suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors),
+            suppress_health_check=(
+                HealthCheck.too_slow,
+                HealthCheck.data_too_large,
+                HealthCheck.differing_executors,
+            ),
             backend="hypothesis",
             **more,
         )

@@ -17,15 +17,17 @@ __all__ = ["Difference", "difference", "told"]
 class Difference(Violation):
     """An element holds something else; `position` counts the elements compared, `number` the leaves."""
 
-    def __init__(self, message: str, position: int, number: int, leaf: Leaf | Text):
+    def __init__(self, message: str, position: int, number: int, leaf: Leaf | Text) -> None:
         super().__init__(message, aspect="value", where=((), leaf))
         self.position = position
         self.number = number
         self.leaf = leaf
 
 
-def told(found: Difference, expression: str, node: Node, expected: Content, lead: tuple[int, ...]) -> Difference:
-    """The same difference, with a claim about the leaf of `expression` that holds `expected`, of leading shape `lead`."""
+def told(
+    found: Difference, expression: str, node: Node, expected: Content, lead: tuple[int, ...]
+) -> Difference:
+    """The same difference, with the claim that a leaf of `expression` holds `expected`, of leading shape `lead`."""
     path, leaf = leaves(node)[found.number]
     at = f"{expression}{access(node, path)}"
     if isinstance(leaf, Text):
@@ -36,12 +38,18 @@ def told(found: Difference, expression: str, node: Node, expected: Content, lead
     if not expected or len(expected) > 4096:
         return found
     tensor = torch.frombuffer(bytearray(expected), dtype=torch.uint8).view(leaf.dtype).reshape(shape)
-    bits = not torch.equal(tensor, tensor) or "bits" in str(found) or leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point
+    bits = (
+        not torch.equal(tensor, tensor)
+        or "bits" in str(found)
+        or (leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point)
+    )
     found.claim = f"same({at}, {tensor_code(tensor, bits=bits)})"
     return found
 
 
-def difference(node: Node, cells: tuple[int, ...], width: int, expected: list[Cell], contents: list[Content]) -> Difference | None:
+def difference(
+    node: Node, cells: tuple[int, ...], width: int, expected: list[Cell], contents: list[Content]
+) -> Difference | None:
     """The first difference between what the elements `cells` should hold and what was read of them."""
     for number, (path, leaf) in enumerate(leaves(node)):
         content = contents[number]
@@ -54,7 +62,12 @@ def difference(node: Node, cells: tuple[int, ...], width: int, expected: list[Ce
                 row, inner = divmod(cells[position], width)
                 element = f"row {row}" if width == 1 else f"row {row}, element {inner}"
                 at = f", leaf {path!r}" if path else ""
-                return Difference(f"{element}{at}: expected {_shown(want, got, leaf)}, got {_shown(got, want, leaf)}", position, number, leaf)
+                return Difference(
+                    f"{element}{at}: expected {_shown(want, got, leaf)}, got {_shown(got, want, leaf)}",
+                    position,
+                    number,
+                    leaf,
+                )
     return None
 
 
@@ -76,5 +89,9 @@ def _decoded(value: bytes, leaf: Leaf) -> str:
     if not value:
         return "[]"
     tensor = torch.frombuffer(bytearray(value), dtype=torch.uint8).view(leaf.dtype).reshape(leaf.feature)
-    text = str(tensor.to(torch.float32).tolist() if leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point else tensor.tolist())
+    text = str(
+        tensor.to(torch.float32).tolist()
+        if leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point
+        else tensor.tolist()
+    )
     return text if len(text) < 120 else text[:117] + "..."

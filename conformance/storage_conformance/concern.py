@@ -45,7 +45,9 @@ def axis_requirements(index: Index, batch: Batch, mode: str) -> list[str]:
 
 def structure_requirements(node: Node) -> tuple[str, ...]:
     """The requirements that a structure speaks to when it is written and read back."""
-    found: set[str] = {"DTYPE-5"} if any(0 in leaf.feature for _, leaf in leaves(node) if isinstance(leaf, Leaf)) else set()
+    found: set[str] = (
+        {"DTYPE-5"} if any(0 in leaf.feature for _, leaf in leaves(node) if isinstance(leaf, Leaf)) else set()
+    )
     found.update(dtype_requirement(leaf.dtype) for _, leaf in leaves(node) if isinstance(leaf, Leaf))
 
     def visit(part: Node, nested: bool) -> None:

@@ -35,11 +35,16 @@ class Span:
     @property
     def whole_rows(self) -> bool:
         """Whether the leading shape ends with the trailing shape: the index named rows, not elements."""
-        return len(self.lead) >= len(self.trailing) and self.lead[len(self.lead) - len(self.trailing) :] == self.trailing
+        return (
+            len(self.lead) >= len(self.trailing)
+            and self.lead[len(self.lead) - len(self.trailing) :] == self.trailing
+        )
 
     def coordinates(self) -> set[tuple[int, ...]]:
         """The coordinates of each element, in `ndim` dimensions."""
-        grid = numpy.unravel_index(numpy.array(self.cells, dtype=numpy.int64), (1 + max(self.rows, default=0), *self.trailing))
+        grid = numpy.unravel_index(
+            numpy.array(self.cells, dtype=numpy.int64), (1 + max(self.rows, default=0), *self.trailing)
+        )
         return set(zip(*(axis.tolist() for axis in grid), strict=True))
 
 
@@ -59,7 +64,9 @@ class Index:
     @property
     def advanced(self) -> bool:
         """Whether results of a read with this index may not alias the storage."""
-        return self.form not in _BASIC and (self.form != "tuple" or any(entry.advanced for entry in self.args))
+        return self.form not in _BASIC and (
+            self.form != "tuple" or any(entry.advanced for entry in self.args)
+        )
 
     def value(self) -> Any:
         """The object that is handed to a storage."""
@@ -130,10 +137,15 @@ class Index:
         width = prod(span.trailing)
         if self.form not in ("tuple", "cells"):
             rows = tuple(span.rows[::width])
-            return Index("list" if self.form in ("tensor", "scalar") else "tensor", rows), (len(rows), *span.trailing)
+            return Index("list" if self.form in ("tensor", "scalar") else "tensor", rows), (
+                len(rows),
+                *span.trailing,
+            )
         cells = numpy.array(span.cells, dtype=numpy.int64)
         axes = numpy.unravel_index(cells, (1 + max(span.rows, default=0), *span.trailing))
-        return Index("tuple", tuple(Index("tensor", tuple(axis.tolist())) for axis in axes)), (len(span.cells),)
+        return Index("tuple", tuple(Index("tensor", tuple(axis.tolist())) for axis in axes)), (
+            len(span.cells),
+        )
 
     def _numpy(self) -> Any:
         form, args = self.form, self.args

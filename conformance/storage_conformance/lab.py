@@ -31,7 +31,7 @@ class Lab:
     _numbers = count()
     """Of all labs: they share folders."""
 
-    def __init__(self, backend: Backend, recorder: Recorder, folder: Path, device: str = "cpu"):
+    def __init__(self, backend: Backend, recorder: Recorder, folder: Path, device: str = "cpu") -> None:
         self.backend = backend
         self.recorder = recorder
         self.folder = folder
@@ -84,7 +84,9 @@ class Lab:
         raises = specification().requirements["ERR-5"].raises
         with self.checking("ERR-5"):
             if not isinstance(error, raises):
-                raise Violation(f"expected one of {_names(raises)}, got {type(error).__name__}: {str(error)[:200]}")
+                raise Violation(
+                    f"expected one of {_names(raises)}, got {type(error).__name__}: {str(error)[:200]}"
+                )
 
 
 def _names(exceptions: tuple[type[Exception], ...]) -> str:
@@ -94,7 +96,10 @@ def _names(exceptions: tuple[type[Exception], ...]) -> str:
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
     """Uninitialised memory holds NaN or the largest integer, so that reads of it are caught and not luck."""
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
@@ -110,5 +115,7 @@ def scratch() -> Iterator[Path]:
     """A folder for dumps, in memory where the system offers that: a campaign writes thousands of small ones."""
     memory = Path("/dev/shm")
     parent = memory if memory.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="storage-conformance-", dir=parent, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="storage-conformance-", dir=parent, ignore_cleanup_errors=True
+    ) as folder:
         yield Path(folder)

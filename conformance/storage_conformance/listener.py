@@ -16,7 +16,7 @@ __all__ = ["Call", "Journal", "Listener", "check_index"]
 class Call:
     """One call of `mark_update`: who was told, with which index, and the length and rows seen."""
 
-    def __init__(self, name: str, index: Any, length: Any, rows: Any):
+    def __init__(self, name: str, index: Any, length: Any, rows: Any) -> None:
         self.name = name
         self.index = index
         self.length = length
@@ -30,7 +30,7 @@ class Journal(list[Call]):
 class Listener:
     """Never raises: what goes wrong when it looks is seen by whoever reads the journal."""
 
-    def __init__(self, name: str, journal: Journal, watched: Subject | None = None):
+    def __init__(self, name: str, journal: Journal, watched: Subject | None = None) -> None:
         self.name = name
         self._journal = journal
         self._watched = watched
@@ -44,7 +44,7 @@ class Listener:
         if self._watched is not None:
             try:
                 length = self._watched.length()
-                rows = self._watched.peek(range(0, self._watched.attribute("shape")[0]))
+                rows = self._watched.peek(range(self._watched.attribute("shape")[0]))
             except Exception as error:
                 length = rows = error
         copied = index.clone() if hasattr(index, "clone") else index
@@ -59,13 +59,19 @@ def check_index(index: Any, span: Span, ndim: int) -> None:
     """
     flat = ndim == 1
     if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.device.type != "cpu":
-        raise Violation(f"mark_update got {type(index).__name__} {index!r:.80}, expected an int64 tensor on the CPU")
+        raise Violation(
+            f"mark_update got {type(index).__name__} {index!r:.80}, expected an int64 tensor on the CPU"
+        )
     if index.dim() != (1 if flat else 2) or (not flat and index.shape[1] != ndim):
-        raise Violation(f"mark_update got shape {list(index.shape)}, expected {'[n]' if flat else f'[n, {ndim}]'}")
+        raise Violation(
+            f"mark_update got shape {list(index.shape)}, expected {'[n]' if flat else f'[n, {ndim}]'}"
+        )
     rows = set(span.rows)
     if flat:
         if set(index.tolist()) != rows:
-            raise Violation(f"mark_update got rows {sorted(set(index.tolist()))}, changed were {sorted(rows)}")
+            raise Violation(
+                f"mark_update got rows {sorted(set(index.tolist()))}, changed were {sorted(rows)}"
+            )
         return
     told = {tuple(coordinates) for coordinates in index.tolist()}
     if missing := span.coordinates() - told:

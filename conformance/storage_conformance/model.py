@@ -98,7 +98,7 @@ class Model:
     def split(self, contents: list[Content], count: int) -> list[Cell]:
         """Contents of a batch, element by element."""
         columns: list[list[bytes | str]] = []
-        for (_, leaf), content in zip(leaves(self.node), contents, strict=True):
+        for content in contents:
             if isinstance(content, bytes):
                 size = len(content) // count if count else 0
                 columns.append([content[k * size : (k + 1) * size] for k in range(count)])
@@ -108,7 +108,9 @@ class Model:
 
     def zero(self) -> Cell:
         """What an element reads as that was never written; None for a leaf whose value is left open."""
-        return tuple(bytes(leaf.cell_bytes) if isinstance(leaf, Leaf) else OPEN for _, leaf in leaves(self.node))
+        return tuple(
+            bytes(leaf.cell_bytes) if isinstance(leaf, Leaf) else OPEN for _, leaf in leaves(self.node)
+        )
 
     def expected(self, cells: tuple[int, ...]) -> list[Cell]:
         """What elements hold."""

@@ -19,7 +19,9 @@ class Violation(Exception):
         where: path and node of the part that differs, for the attribution.
     """
 
-    def __init__(self, message: str, *, claim: str = "", actual: str = "", aspect: str = "", where: Any = None):
+    def __init__(
+        self, message: str, *, claim: str = "", actual: str = "", aspect: str = "", where: Any = None
+    ) -> None:
         super().__init__(message)
         self.claim = claim
         self.actual = actual
@@ -30,7 +32,7 @@ class Violation(Exception):
 class Raised(Exception):
     """A call of the backend raised `error`; `code` is its Python text where the program does not show it."""
 
-    def __init__(self, error: Exception, call: str, code: str = ""):
+    def __init__(self, error: Exception, call: str, code: str = "") -> None:
         super().__init__(f"{call} raised {type(error).__name__}: {_first_line(error)}")
         self.error = error
         self.code = code
@@ -39,7 +41,7 @@ class Raised(Exception):
 class Found(BaseException):
     """A requirement is violated. No `Exception`, so that no handler on the way takes it for the backend's."""
 
-    def __init__(self, requirement: str, cause: Violation | Raised):
+    def __init__(self, requirement: str, cause: Violation | Raised) -> None:
         super().__init__(requirement, cause)
         self.requirement = requirement
         self.cause = cause
@@ -67,7 +69,7 @@ class Recorder:
 class _Checking:
     __slots__ = ("_recorder", "_requirement")
 
-    def __init__(self, recorder: Recorder, requirement: str):
+    def __init__(self, recorder: Recorder, requirement: str) -> None:
         self._recorder = recorder
         self._requirement = requirement
 

@@ -126,16 +126,17 @@ def _plainer(node: Node) -> Iterator[Node]:
             yield Leaf(torch.float32, node.feature)
     if not isinstance(node, Fields | Record | Tree):
         return
-    if node != Leaf():
-        yield Leaf()
-    if getattr(node, "extra", ()):
-        yield replace(node, extra=())  # type: ignore[call-arg]
+    yield Leaf()
+    if isinstance(node, Fields | Record) and node.extra:
+        yield replace(node, extra=())
     for number, (name, child) in enumerate(node.children):
         if isinstance(node, Fields) or (isinstance(node, Tree) and node.type != "namedtuple"):
             yield replace(node, children=node.children[:number] + node.children[number + 1 :])
         for plain in _plainer(child):
             if not (isinstance(node, Record) and isinstance(child, Record) and not isinstance(plain, Record)):
-                yield replace(node, children=(*node.children[:number], (name, plain), *node.children[number + 1 :]))
+                yield replace(
+                    node, children=(*node.children[:number], (name, plain), *node.children[number + 1 :])
+                )
 
 
 def _with_node(step: Step, before: Node, after: Node) -> Step:
@@ -148,7 +149,11 @@ def _with_node(step: Step, before: Node, after: Node) -> Step:
 
 def _fewer_dimensions(setup: Setup, steps: tuple[Step, ...]) -> Iterator[Program]:
     """The same rows with a trailing shape of one dimension less, or of smaller sizes."""
-    shapes = [setup.trailing[1:], tuple(1 for _ in setup.trailing), tuple(min(2, size) for size in setup.trailing)]
+    shapes = [
+        setup.trailing[1:],
+        tuple(1 for _ in setup.trailing),
+        tuple(min(2, size) for size in setup.trailing),
+    ]
     rows = -(-setup.size // prod(setup.trailing))
     for trailing in dict.fromkeys(shapes):
         if trailing == setup.trailing:
@@ -170,9 +175,16 @@ def _plainer_steps(step: Step, number: int) -> Iterator[Step]:
     for position, argument in enumerate(step.arguments):
         plainer: list[Any] = []
         if isinstance(argument, Batch):
-            for name, value in (("form", "dense"), ("layout", "plain"), ("bits", False), ("device_named", False), ("seed", number)):
-                if getattr(argument, name) != value and argument.layout != "meta":
-                    plainer.append(replace(argument, **{name: value}))
+            plain: tuple[tuple[str, Any], ...] = (
+                ("form", "dense"),
+                ("layout", "plain"),
+                ("bits", False),
+                ("device_named", False),
+                ("seed", number),
+            )
+            if argument.layout != "meta":
+                changes = [{name: value} for name, value in plain if getattr(argument, name) != value]
+                plainer += [replace(argument, **change) for change in changes]
         elif argument in ("no_grad", "inference"):
             plainer.append("grad")
         elif argument in ("dump", "save", "load"):
@@ -190,10 +202,22 @@ def _plainer_steps(step: Step, number: int) -> Iterator[Step]:
 def _smaller_writes(step: Step) -> Iterator[Step]:
     """One row less, for the kinds of index that list their rows."""
     index, batch, *rest = step.arguments
-    if index.form in ("list", "tensor", "int32") and len(index.args) > 1 and batch.lead[:1] == (len(index.args),):
+    if (
+        index.form in ("list", "tensor", "int32")
+        and len(index.args) > 1
+        and batch.lead[:1] == (len(index.args),)
+    ):
         shorter = batch.reshaped((batch.lead[0] - 1, *batch.lead[1:]))
         yield Step(step.verb, (Index(index.form, index.args[:-1]), shorter, *rest))
         yield Step(step.verb, (Index(index.form, index.args[1:]), shorter, *rest))
-    if index.form in ("range", "slice") and None not in index.args[:2] and index.args[1] - index.args[0] > 1 and batch.lead:
+    if (
+        index.form in ("range", "slice")
+        and None not in index.args[:2]
+        and index.args[1] - index.args[0] > 1
+        and batch.lead
+    ):
         shorter = batch.reshaped((batch.lead[0] - 1, *batch.lead[1:]))
-        yield Step(step.verb, (Index(index.form, (index.args[0], index.args[1] - 1, *index.args[2:])), shorter, *rest))
+        yield Step(
+            step.verb,
+            (Index(index.form, (index.args[0], index.args[1] - 1, *index.args[2:])), shorter, *rest),
+        )

@@ -27,11 +27,11 @@ def refused(*kinds):
     else:
         raise AssertionError("accepted; it has to be refused")
 ''',
-    "in_inference_mode": '''
+    "in_inference_mode": """
 def in_inference_mode(make):
     with torch.inference_mode():
         return make()
-''',
+""",
     "change": '''
 def change(data):
     """The caller changes its tensors in place."""
@@ -62,13 +62,13 @@ def told(entity):
 ''',
 }
 
-_ENTITY = '''
+_ENTITY = """
 class Entity:
     times = 0
 
     def mark_update(self, index):
         self.times += 1
-'''
+"""
 
 
 def importable(factory: Callable[..., Any]) -> str:
@@ -76,7 +76,11 @@ def importable(factory: Callable[..., Any]) -> str:
     module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
     if module and name and "<" not in name:
         first, _, rest = name.partition(".")
-        return f"from {module} import {first} as make" if not rest else f"import {module}\n\nmake = {module}.{name}"
+        return (
+            f"from {module} import {first} as make"
+            if not rest
+            else f"import {module}\n\nmake = {module}.{name}"
+        )
     return f"make = ...  # the factory of the backend: {factory!r}"
 
 
@@ -103,7 +107,11 @@ def stand_alone(
         "",
         *(["import numpy"] if "numpy" in words else []),
         "import torch",
-        *([f"from tensordict import {', '.join(n for n in _TENSORDICT if n in words)}"] if words & set(_TENSORDICT) else []),
+        *(
+            [f"from tensordict import {', '.join(n for n in _TENSORDICT if n in words)}"]
+            if words & set(_TENSORDICT)
+            else []
+        ),
         "",
         make,
         text,

@@ -18,7 +18,23 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict, TensorDictBase
 from storage_conformance.recorder import Violation
 from storage_conformance.tensorclasses import TENSORCLASSES, Point
 
-__all__ = ["Absent", "Content", "Fields", "Leaf", "Node", "Record", "Text", "Tree", "access", "build", "leaves", "observe", "relabel", "tensor_bytes", "tensors"]
+__all__ = [
+    "Absent",
+    "Content",
+    "Fields",
+    "Leaf",
+    "Node",
+    "Record",
+    "Text",
+    "Tree",
+    "access",
+    "build",
+    "leaves",
+    "observe",
+    "relabel",
+    "tensor_bytes",
+    "tensors",
+]
 
 Content = bytes | list[Any]
 
@@ -73,7 +89,9 @@ class Tree:
 Node = Leaf | Text | Absent | Fields | Record | Tree
 
 
-def leaves(node: Node, path: tuple[str, ...] = (), extra: tuple[int, ...] = ()) -> list[tuple[tuple[str, ...], Leaf | Text]]:
+def leaves(
+    node: Node, path: tuple[str, ...] = (), extra: tuple[int, ...] = ()
+) -> list[tuple[tuple[str, ...], Leaf | Text]]:
     """The leaves in order, each with its path; the batch dimensions of its containers count as feature dimensions."""
     if isinstance(node, Leaf):
         return [(path, replace(node, feature=extra + node.feature))]
@@ -88,11 +106,15 @@ def leaves(node: Node, path: tuple[str, ...] = (), extra: tuple[int, ...] = ()) 
 def relabel(node: Node, replacement: dict[Node, Node]) -> Node:
     """The same node with some leaves replaced."""
     if isinstance(node, Fields | Record | Tree):
-        return replace(node, children=tuple((name, relabel(child, replacement)) for name, child in node.children))
+        return replace(
+            node, children=tuple((name, relabel(child, replacement)) for name, child in node.children)
+        )
     return replacement.get(node, node)
 
 
-def build(node: Node, lead: tuple[int, ...], contents: Iterator[Any], device: torch.device | None = None) -> Any:
+def build(
+    node: Node, lead: tuple[int, ...], contents: Iterator[Any], device: torch.device | None = None
+) -> Any:
     """The container whose leaves, in order, are `contents`: tensors, or lists of values."""
     if isinstance(node, Leaf):
         return next(contents)
@@ -146,15 +168,28 @@ def observe(value: Any, node: Node, lead: tuple[int, ...], expression: str = "")
     return contents
 
 
-def _observe(value: Any, node: Node, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]) -> None:
+def _observe(
+    value: Any, node: Node, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]
+) -> None:
     if isinstance(node, Leaf):
         if not isinstance(value, torch.Tensor) or isinstance(value, TensorDictBase) or is_tensorclass(value):
-            raise _unlike("container", path, node, "a tensor", type(value).__name__, "isinstance({}, torch.Tensor)")
+            raise _unlike(
+                "container", path, node, "a tensor", type(value).__name__, "isinstance({}, torch.Tensor)"
+            )
         if value.dtype != node.dtype:
-            raise _unlike("dtype", path, node, str(node.dtype), str(value.dtype), f"{{}}.dtype == {node.dtype}")
+            raise _unlike(
+                "dtype", path, node, str(node.dtype), str(value.dtype), f"{{}}.dtype == {node.dtype}"
+            )
         if tuple(value.shape) != lead + node.feature:
             shape = lead + node.feature
-            raise _unlike("shape", path, node, f"shape {list(shape)}", f"shape {list(value.shape)}", f"{{}}.shape == {shape}")
+            raise _unlike(
+                "shape",
+                path,
+                node,
+                f"shape {list(shape)}",
+                f"shape {list(value.shape)}",
+                f"{{}}.shape == {shape}",
+            )
         contents.append(tensor_bytes(value))
     elif isinstance(node, Text):
         contents.append(_text_values(value, node, prod(lead), path))
@@ -172,7 +207,9 @@ def _observe_fields(
 ) -> None:
     if isinstance(node, Record):
         if type(value) is not TENSORCLASSES[node.type]:
-            raise _unlike("container", path, node, f"a {node.type}", type(value).__name__, f"type({{}}) is {node.type}")
+            raise _unlike(
+                "container", path, node, f"a {node.type}", type(value).__name__, f"type({{}}) is {node.type}"
+            )
     elif not isinstance(value, TensorDictBase) or is_tensorclass(value):
         raise _unlike("container", path, node, "a TensorDict", type(value).__name__, "type({}) is TensorDict")
     if tuple(value.batch_size) != lead:
@@ -180,24 +217,39 @@ def _observe_fields(
         claim = f"{{}}.batch_size == torch.Size({list(lead)})"
         raise _unlike("batch_size", path, node, f"batch size {list(lead)}", f"batch size {batch_size}", claim)
     if isinstance(node, Fields):
-        expected, actual = [name for name, _ in node.children], [str(key) for key in value.keys()]
+        expected, actual = [name for name, _ in node.children], [str(key) for key in value.keys()]  # noqa: SIM118
         if set(expected) != set(actual):
             claim = f"sorted({{}}.keys()) == {sorted(expected)}"
-            raise _unlike("container", path, node, f"keys {sorted(expected)}", f"keys {sorted(actual)}", claim)
+            raise _unlike(
+                "container", path, node, f"keys {sorted(expected)}", f"keys {sorted(actual)}", claim
+            )
     for name, child in node.children:
-        field = value.get(name) if isinstance(node, Fields) or isinstance(child, Text) else getattr(value, name)
+        field = (
+            value.get(name) if isinstance(node, Fields) or isinstance(child, Text) else getattr(value, name)
+        )
         _observe(field, child, lead, (*path, name), contents)
 
 
-def _observe_tree(value: Any, node: Tree, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]) -> None:
+def _observe_tree(
+    value: Any, node: Tree, lead: tuple[int, ...], path: tuple[str, ...], contents: list[Content]
+) -> None:
     kinds: dict[str, type[Any]] = {"dict": dict, "list": list, "tuple": tuple, "namedtuple": Point}
     kind = kinds[node.type]
     if type(value) is not kind:
-        raise _unlike("container", path, node, f"a {kind.__name__}", type(value).__name__, f"type({{}}) is {kind.__name__}")
+        raise _unlike(
+            "container",
+            path,
+            node,
+            f"a {kind.__name__}",
+            type(value).__name__,
+            f"type({{}}) is {kind.__name__}",
+        )
     names = [name for name, _ in node.children]
     if node.type == "dict" and set(value) != set(names):
         claim = f"sorted({{}}) == {sorted(names)}"
-        raise _unlike("container", path, node, f"keys {sorted(names)}", f"keys {sorted(map(str, value))}", claim)
+        raise _unlike(
+            "container", path, node, f"keys {sorted(names)}", f"keys {sorted(map(str, value))}", claim
+        )
     if len(value) != len(names):
         raise _unlike("container", path, node, f"{len(names)} entries", f"{len(value)} entries")
     for position, (name, child) in enumerate(node.children):
@@ -233,7 +285,6 @@ def tensor_bytes(tensor: torch.Tensor) -> bytes:
     return flat.view(torch.uint8).numpy().tobytes()
 
 
-
 def tensors(value: Any) -> list[torch.Tensor]:
     """All tensors in a container, or in a list of them."""
     if isinstance(value, TensorDictBase) or is_tensorclass(value):
@@ -250,7 +301,13 @@ def _unlike(
     aspect: str, path: tuple[str, ...], node: Node, expected: str, actual: str, claim: str = ""
 ) -> Violation:
     at = f"leaf {path!r}" if path else "the data"
-    return Violation(f"{at}: expected {expected}, got {actual}", claim=claim, actual=actual, aspect=aspect, where=(path, node))
+    return Violation(
+        f"{at}: expected {expected}, got {actual}",
+        claim=claim,
+        actual=actual,
+        aspect=aspect,
+        where=(path, node),
+    )
 
 
 def access(node: Node, path: tuple[str, ...]) -> str:

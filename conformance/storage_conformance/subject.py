@@ -102,14 +102,16 @@ def _value(argument: Any) -> Any:
 class Subject:
     """One storage of a backend, under a variable name of the program."""
 
-    def __init__(self, storage: Any, name: str, program: Program):
+    def __init__(self, storage: Any, name: str, program: Program) -> None:
         self.raw = storage
         self.name = name
         self.program = program
 
     @classmethod
-    def make(cls, backend: Backend, program: Program, max_size: Any, *, name: str = "storage", **options: Any) -> Subject:
-        """`name = make(max_size, **options)`.
+    def make(
+        cls, backend: Backend, program: Program, max_size: Any, *, name: str = "storage", **options: Any
+    ) -> Subject:
+        """A fresh storage, which the program calls by `name`.
 
         Raises:
             Raised: the factory raised.
@@ -117,7 +119,9 @@ class Subject:
         text = "".join(f", {key}={{}}" for key in options)
         program.add(f"{name} = make({{}}{text})", max_size, *options.values())
         arguments = {key: _value(value) for key, value in options.items()}
-        return cls(_guard(lambda: backend.factory(_value(max_size), **arguments), "the constructor"), name, program)
+        return cls(
+            _guard(lambda: backend.factory(_value(max_size), **arguments), "the constructor"), name, program
+        )
 
     def set(self, index: Any, data: Any, mode: str = "grad") -> Any:
         self.program.add(f"{_MODES[mode]}{self.name}.set({{}}, {{}})", index, data)
@@ -126,8 +130,12 @@ class Subject:
             return _guard(lambda: self.raw.set(given, values), "set")
 
     def assign(self, index: Any, data: Any, mode: str = "grad") -> None:
-        if isinstance(data, Given) and data.name:  # a named value on the right of an assignment is its second target
-            self.program.add(f"{_MODES[mode]}{data.name} = {self.name}[{{}}] = {{}}", index, Given(data.batch, data.value))
+        if (
+            isinstance(data, Given) and data.name
+        ):  # a named value on the right of an assignment is its second target
+            self.program.add(
+                f"{_MODES[mode]}{data.name} = {self.name}[{{}}] = {{}}", index, Given(data.batch, data.value)
+            )
         else:
             self.program.add(f"{_MODES[mode]}{self.name}[{{}}] = {{}}", index, data)
         given, values = _value(index), _value(data)
@@ -165,7 +173,7 @@ class Subject:
         return _guard(lambda: getattr(self.raw, method)(*values), method)
 
     def evaluate(self, text: str, act: Callable[[Any], Any], *, shown: bool = True) -> Any:
-        """Anything else that Python does with a storage: `iter`, `in`, `repr`, `hash`, ...; `text` has a `{}` for it."""
+        """Anything else that Python does with a storage: `iter`, `in`, `repr`, ...; `text` has a `{}` for it."""
         code = text.replace("{}", self.name)
         if shown:
             self.program.add(code.replace("{", "{{").replace("}", "}}"))

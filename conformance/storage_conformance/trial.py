@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Trial:
         twin: the storage that a copy was made of, which must not follow.
     """
 
-    def __init__(self, lab: Lab, setup: Setup):
+    def __init__(self, lab: Lab, setup: Setup) -> None:
         self.lab = lab
         self.setup = setup
         self.verification = Verification(lab, setup)
@@ -139,7 +140,9 @@ class Trial:
         candidates: dict[int, list[Any]] = {}
         for cell, value in zip(span.cells, self.model.split(batch.contents, len(span.cells)), strict=True):
             candidates.setdefault(cell, []).append(value)
-        for row in sorted({cell // self.model.width for cell, values in candidates.items() if len(values) > 1}):
+        for row in sorted(
+            {cell // self.model.width for cell, values in candidates.items() if len(values) > 1}
+        ):
             first = row * self.model.width
             cells = range(first, first + self.model.width)
             found = self.model.split(self._peek(at(row), self.model.trailing), self.model.width)
@@ -171,7 +174,11 @@ class Trial:
         span = self.model.for_reading(index)
         requirement = "GET-2" if span.cells else "IDX-20"
         with self.lab.checking(requirement):
-            value = self.storage.get(index, mode, "found") if spelling == "get" else self.storage.item(index, "found")
+            value = (
+                self.storage.get(index, mode, "found")
+                if spelling == "get"
+                else self.storage.item(index, "found")
+            )
             self._compare(value, span, span.lead, "found")
         if spelling != "get":
             self._count("GET-3")
@@ -200,8 +207,15 @@ class Trial:
             if not isinstance(text, str):
                 raise Violation(f"repr gave {type(text).__name__}", claim=f"isinstance(repr({name}), str)")
         with self.lab.checking("QRY-3"):
-            for candidate, inside in ((row, row < readable), (readable, False), (-readable, readable > 0), (-readable - 1, False)):
-                found = self.storage.evaluate(f"{candidate} in {{}}", lambda s, c=candidate: c in s, shown=False)
+            for candidate, inside in (
+                (row, row < readable),
+                (readable, False),
+                (-readable, readable > 0),
+                (-readable - 1, False),
+            ):
+                found = self.storage.evaluate(
+                    f"{candidate} in {{}}", partial(_holds, row=candidate), shown=False
+                )
                 if found is not inside:
                     raise Violation(
                         f"{candidate} in storage is {found} with {readable} readable rows",
@@ -210,9 +224,15 @@ class Trial:
         with self.lab.checking("QRY-2"):
             items = self.storage.evaluate("list({})", lambda s: _few(s, readable + 2), shown=False)
             if len(items) != readable:
-                raise Violation(f"iteration gave {len(items)} items", claim=f"len(list({name})) == {readable}", actual=str(len(items)))
+                raise Violation(
+                    f"iteration gave {len(items)} items",
+                    claim=f"len(list({name})) == {readable}",
+                    actual=str(len(items)),
+                )
             for number, item in enumerate(items):
-                self._compare(item, self.model.for_reading(at(number)), self.model.trailing, f"list({name})[{number}]")
+                self._compare(
+                    item, self.model.for_reading(at(number)), self.model.trailing, f"list({name})[{number}]"
+                )
         self.storage.program.add(f"{name}.shape, {name}.device, repr({name}), {row} in {name}, list({name})")
         self.verify(law("QRY-1"))
         self._told("OBS-11", None)
@@ -243,7 +263,9 @@ class Trial:
     def load_elsewhere(self, slot: int, size: int) -> None:
         """A load into a fresh storage of another size, with which the program goes on."""
         path, dumped = self.dumps[slot]
-        self._replace(self._make(size, self._name()), Model(size, self.model.ndim, self.model.trailing, self.model.node))
+        self._replace(
+            self._make(size, self._name()), Model(size, self.model.ndim, self.model.trailing, self.model.node)
+        )
         with self.lab.checking("CKPT-5"):
             self.storage.call("loads", Literal(path, f'folder / "{slot}"'))
         self._count("CKPT-10", "CKPT-18")
@@ -251,9 +273,11 @@ class Trial:
 
     def refuse_load(self, slot: int, size: int) -> None:
         """A load of more rows than fit, into a fresh storage."""
-        path, dumped = self.dumps[slot]
+        path, _ = self.dumps[slot]
         small = self._make(size, self._name())
-        self.lab.refused("CKPT-11", lambda: small.call("loads", Literal(path, f'folder / "{slot}"')), what="the load")
+        self.lab.refused(
+            "CKPT-11", lambda: small.call("loads", Literal(path, f'folder / "{slot}"')), what="the load"
+        )
         model = Model(size, self.model.ndim, self.model.trailing, self.model.node)
         self.verify_other(small, model, law("ERR-3"))
 
@@ -262,11 +286,14 @@ class Trial:
         self.model.take(dumped)
         self.verify(
             Blame(
-                "CKPT-6", rows, max_size="CKPT-10", shape="CKPT-6", device="DEV-8" if self.setup.device == "auto" else "",
-                others=rows, last_row="CKPT-23", structure="CKPT-7" if fresh else "", text="CKPT-8",
+                "CKPT-6", rows, max_size="CKPT-10", shape="CKPT-6", others=rows, last_row="CKPT-23", text="CKPT-8",
+                structure="CKPT-7" if fresh else "", device="DEV-8" if self.setup.device == "auto" else "",
             )
         )  # fmt: skip
-        self._count("CKPT-7" if fresh else rows, *(("CKPT-8",) if "DATA-16" in self._claims or "DATA-17" in self._claims else ()))
+        self._count(
+            "CKPT-7" if fresh else rows,
+            *(("CKPT-8",) if "DATA-16" in self._claims or "DATA-17" in self._claims else ()),
+        )
         self._told("OBS-3", self._all_rows())
 
     def deepcopy(self) -> None:
@@ -307,7 +334,16 @@ class Trial:
         if self.model is not model:
             self.model.take(model)
         self.verify(
-            Blame(rows, rows, max_size="COPY-8", shape=rows, others=rows, last_row="COPY-10", structure=rows, text=rows)
+            Blame(
+                rows,
+                rows,
+                max_size="COPY-8",
+                shape=rows,
+                others=rows,
+                last_row="COPY-10",
+                structure=rows,
+                text=rows,
+            )
         )
         self._count("COPY-8")
         if size is not None:
@@ -326,7 +362,17 @@ class Trial:
         with self.lab.checking("COPY-6"):
             self.storage.call("load_state_dict", frozen)
         self.model.take(before)
-        self.verify(Blame("COPY-6", "COPY-6", max_size="COPY-8", shape="COPY-6", others="COPY-6", last_row="COPY-10", text="COPY-6"))
+        self.verify(
+            Blame(
+                "COPY-6",
+                "COPY-6",
+                max_size="COPY-8",
+                shape="COPY-6",
+                others="COPY-6",
+                last_row="COPY-10",
+                text="COPY-6",
+            )
+        )
         self._told("OBS-3", self._all_rows())
 
     def _state_dict(self, storage: Subject) -> Literal:
@@ -340,7 +386,9 @@ class Trial:
             self.storage.call("clear")
         self.model.clear()
         self.journal.clear()  # whether a clear is told is left open
-        self.verify(Blame("QRY-9", "QRY-9", max_size="QRY-10", device="QRY-10", shape="QRY-9", last_row="QRY-9"))
+        self.verify(
+            Blame("QRY-9", "QRY-9", max_size="QRY-10", device="QRY-10", shape="QRY-9", last_row="QRY-9")
+        )
 
     # --- entities --------------------------------------------------------------------------------------------------
 
@@ -374,14 +422,18 @@ class Trial:
             for name, times in counts.items():
                 if times != 1:
                     raise Violation(
-                        f"{name}.mark_update was called {times} times", claim=f"told({name}) == 1", actual=str(times)
+                        f"{name}.mark_update was called {times} times",
+                        claim=f"told({name}) == 1",
+                        actual=str(times),
                     )
         if strangers := {call.name for call in calls} - set(names):
             with self.lab.checking("OBS-13"):
-                raise Violation(f"{sorted(strangers)[0]} was told although it is not attached")
+                raise Violation(f"{min(strangers)} was told although it is not attached")
         with self.lab.checking("OBS-4"):
             if [call.name for call in calls] != names:
-                raise Violation(f"told in the order {[call.name for call in calls]}, attached in the order {names}")
+                raise Violation(
+                    f"told in the order {[call.name for call in calls]}, attached in the order {names}"
+                )
         for call in calls:
             with self.lab.checking("OBS-9" if self.model.ndim == 1 else "OBS-10"):
                 check_index(call.index, span, self.model.ndim)
@@ -394,7 +446,9 @@ class Trial:
         if call.length is None:
             return
         if call.length != len(self.model):
-            raise Violation(f"the length inside mark_update was {call.length}, afterwards it is {len(self.model)}")
+            raise Violation(
+                f"the length inside mark_update was {call.length}, afterwards it is {len(self.model)}"
+            )
         self._compare(call.rows, self._all_rows(), (self.model.readable, *self.model.trailing))
 
     # --- comparing -------------------------------------------------------------------------------------------------
@@ -423,7 +477,9 @@ class Trial:
             return observe(self.storage.peek(index), self.model.node, lead)
 
     def _all_rows(self) -> Span:
-        return Span(tuple(range(len(self.model))), (self.model.readable, *self.model.trailing), self.model.trailing)
+        return Span(
+            tuple(range(len(self.model))), (self.model.readable, *self.model.trailing), self.model.trailing
+        )
 
     def _make(self, size: int, name: str) -> Subject:
         options: dict[str, Any] = {}
@@ -459,7 +515,7 @@ def change(data: Any) -> None:
 
 def _cloned(value: Any) -> Any:
     """A deep copy that clones tensors of every kind."""
-    if isinstance(value, torch.Tensor) or isinstance(value, TensorDictBase) or is_tensorclass(value):
+    if isinstance(value, torch.Tensor | TensorDictBase) or is_tensorclass(value):
         return value.clone()
     if isinstance(value, dict):
         copied = copy.copy(value)  # of the same type: an OrderedDict with attributes of its own stays one
@@ -468,6 +524,10 @@ def _cloned(value: Any) -> Any:
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return type(value)(_cloned(entry) for entry in value)
     return value
+
+
+def _holds(storage: Any, row: int) -> Any:
+    return row in storage
 
 
 def _few(storage: Any, most: int) -> list[Any]:

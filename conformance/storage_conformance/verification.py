@@ -45,7 +45,7 @@ def law(requirement: str) -> Blame:
 class Verification:
     """The comparisons of one trial."""
 
-    def __init__(self, lab: Lab, setup: Setup):
+    def __init__(self, lab: Lab, setup: Setup) -> None:
         self.lab = lab
         self.setup = setup
 
@@ -98,10 +98,16 @@ class Verification:
                 if not whole:
                     row = cell // model.width
                     self.compare(
-                        model, storage.peek(row), model.for_reading(at(row)), model.trailing, f"{storage.name}.get({row})"
+                        model,
+                        storage.peek(row),
+                        model.for_reading(at(row)),
+                        model.trailing,
+                        f"{storage.name}.get({row})",
                     )
                 raise found
-        self._count(*([blame.touched] if touched else []), *([blame.others] if len(touched) < len(cells) else []))
+        self._count(
+            *([blame.touched] if touched else []), *([blame.others] if len(touched) < len(cells) else [])
+        )
         if zeros:
             self._count(blame.zero, *(["LAZY-4"] if model.taken.intersection(zeros) else []))
         self._verify_leaves(storage, value, blame)
@@ -169,9 +175,15 @@ class Verification:
 
 def equal(actual: Any, expected: Any, expression: str) -> None:
     """Raises a violation with a claim about `expression` unless the two are equal."""
-    if type(actual) is bool or actual != expected or (isinstance(expected, int) and not isinstance(actual, int)):
+    if (
+        type(actual) is bool
+        or actual != expected
+        or (isinstance(expected, int) and not isinstance(actual, int))
+    ):
         raise Violation(
-            f"{expression} is {actual!r}, expected {expected!r}", claim=f"{expression} {_is(expected)}", actual=repr(actual)
+            f"{expression} is {actual!r}, expected {expected!r}",
+            claim=f"{expression} {_is(expected)}",
+            actual=repr(actual),
         )
 
 

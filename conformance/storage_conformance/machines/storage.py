@@ -35,7 +35,18 @@ BITS = st.sampled_from((False, False, False, True))
 ONE_IN_FOUR = st.sampled_from((False, False, False, True))
 STACKED, LISTED = st.sampled_from(("list", "lazy")), st.just("list")
 LAYOUTS = st.sampled_from(
-    ("plain", "plain", "plain", "plain", "transposed", "strided", "expanded", "requires_grad", "inference", "locked")
+    (
+        "plain",
+        "plain",
+        "plain",
+        "plain",
+        "transposed",
+        "strided",
+        "expanded",
+        "requires_grad",
+        "inference",
+        "locked",
+    )
 )
 SEVERAL = st.sampled_from(("range", "list", "tensor", "slice"))
 UNSTACKABLE = ("int", "numpy", "scalar", "tuple", "cells", "grid")
@@ -46,7 +57,9 @@ EMPTY_INDICES = (Index("list"), Index("range", (0, 0)), Index("slice", (0, 0, No
 @cache
 def setups(features: frozenset[str]) -> st.SearchStrategy[Setup]:
     """Storages of small capacity, so that full, wrapped and overwritten states are common."""
-    return st.sampled_from(((), (), (), (2,), (3,), (1,), (2, 2), (3, 1))).flatmap(lambda t: _setups(features, t))
+    return st.sampled_from(((), (), (), (2,), (3,), (1,), (2, 2), (3, 1))).flatmap(
+        lambda t: _setups(features, t)
+    )
 
 
 @cache
@@ -119,7 +132,10 @@ def refusals(draw: Draw, verb: str) -> tuple[Index, Batch, str]:
         index, lead = Index("int", (draw(below(rows)),)), model.trailing
     else:
         count, form = min(2, rows), draw(SEVERAL)
-        index, lead = Index(form, (0, count, 1) if form in ("range", "slice") else tuple(range(count))), (count, *model.trailing)
+        index, lead = (
+            Index(form, (0, count, 1) if form in ("range", "slice") else tuple(range(count))),
+            (count, *model.trailing),
+        )
     batch = Batch(model.node, lead, draw(SEEDS))
     variants = [
         (bad, requirement)
@@ -216,13 +232,19 @@ class StorageMachine(RuleBasedStateMachine):
     def batch_for(self, draw: Draw, index: Index, span: Span) -> Batch:
         """Data of the leading shape of `span`, with values that no earlier step wrote."""
         node = self.model.node
-        stackable = index.form not in UNSTACKABLE and not any(isinstance(leaf, Text) for _, leaf in leaves(node))
+        stackable = index.form not in UNSTACKABLE and not any(
+            isinstance(leaf, Text) for _, leaf in leaves(node)
+        )
         batch = draw_batch(draw, node, span.lead, stackable=stackable)
         return replace(batch, seed=batch.seed + 4 * len(self.steps))
 
     def kinds_of_copies(self) -> list[str]:
         pickles = ["pickle"] if self.lab.claims("pickle") else []
-        return ["deepcopy", *pickles, *(["transfer", "restore", "rewind"] if self.lab.claims("state_dict") else [])]
+        return [
+            "deepcopy",
+            *pickles,
+            *(["transfer", "restore", "rewind"] if self.lab.claims("state_dict") else []),
+        ]
 
     # --- rules ------------------------------------------------------------------------------------------------------
     # Hypothesis leaves out a random part of the rules in each program; what matters most has several of them.
@@ -332,7 +354,11 @@ class StorageMachine(RuleBasedStateMachine):
 
 def _data_beside(index: Index, model: Model) -> Batch:
     """Data that would fit a bad index, if it were a good one."""
-    several = {"list": len(index.args), "tensor": len(index.args), "range": len(range(*index.args)) if index.form == "range" else 0}
+    several = {
+        "list": len(index.args),
+        "tensor": len(index.args),
+        "range": len(range(*index.args)) if index.form == "range" else 0,
+    }
     if index.form in several:
         return Batch(model.node, (several[index.form], *model.trailing))
     if index.form == "mask":

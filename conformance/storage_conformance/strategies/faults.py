@@ -22,7 +22,7 @@ __all__ = ["bad_indices", "spoiled"]
 
 @cache
 def bad_indices(rows: int, ndim: int, *, beyond: str) -> st.SearchStrategy[tuple[Index, str]]:
-    """Indices that must be refused where `rows` rows can be addressed; `beyond` is the requirement about higher rows."""
+    """Indices that must be refused where `rows` rows can be addressed; `beyond` speaks about higher rows."""
     far = st.integers(rows, rows + 2)
     outside = st.one_of(
         far.map(lambda r: Index("int", (r,))),
@@ -66,7 +66,9 @@ def spoiled(
     tensors = sum(isinstance(leaf, Leaf) for _, leaf in leaves(batch.node))
     if tensors and not (auto and fresh):
         found.append((replace(batch, layout="meta", bits=False), "DEV-9"))
-    elif tensors > 1:  # one leaf on the meta device beside others; alone it would make a storage on that device
+    elif (
+        tensors > 1
+    ):  # one leaf on the meta device beside others; alone it would make a storage on that device
         found.append((replace(batch, layout="meta", bits=False), "DEV-6"))
     if not fresh:
         for node, rule, values in _other_structures(batch.node):
@@ -78,7 +80,11 @@ def _other_structures(node: Node) -> list[tuple[Node, str, str]]:
     found: list[tuple[Node, str, str]] = []
     leaf = _last_leaf(node)
     if leaf is not None:
-        for feature in ((*leaf.feature, 1), (1, *leaf.feature), leaf.feature[:-1] + (3,) if leaf.feature else (3,)):
+        for feature in (
+            (*leaf.feature, 1),
+            (1, *leaf.feature),
+            (*leaf.feature[:-1], 3) if leaf.feature else (3,),
+        ):
             if feature != leaf.feature:
                 found.append((_with_last_leaf(node, Leaf(leaf.dtype, feature)), "SET-8", ""))
         if leaf.feature and leaf.feature != (1,) and leaf.feature[-1] > 1:
@@ -90,16 +96,25 @@ def _other_structures(node: Node) -> list[tuple[Node, str, str]]:
                 found.append((_with_last_leaf(node, Leaf(torch.float32, leaf.feature)), "DTYPE-6", "halves"))
             if leaf.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16, torch.int32):
                 found.append((_with_last_leaf(node, Leaf(torch.int64, leaf.feature)), "DTYPE-6", "bits"))
-    if isinstance(node, Fields | Tree) and len(node.children) > 1:
-        if not (isinstance(node, Tree) and node.type == "namedtuple"):
-            found.append((replace(node, children=node.children[:-1]), "DATA-15" if isinstance(node, Tree) else "SET-10", ""))
+    grows = isinstance(node, Fields) or (isinstance(node, Tree) and node.type != "namedtuple")
+    if isinstance(node, Fields | Tree) and grows and len(node.children) > 1:
+        requirement = "DATA-15" if isinstance(node, Tree) else "SET-10"
+        found.append((replace(node, children=node.children[:-1]), requirement, ""))
     if isinstance(node, Fields):
-        nested = [n for n, (_, child) in enumerate(node.children) if isinstance(child, Fields) and child.children]
+        nested = [
+            n for n, (_, child) in enumerate(node.children) if isinstance(child, Fields) and child.children
+        ]
         for n in nested:
             name, child = node.children[n]
             assert isinstance(child, Fields)
             shorter = replace(child, children=child.children[:-1])
-            found.append((replace(node, children=(*node.children[:n], (name, shorter), *node.children[n + 1 :])), "SET-10", ""))
+            found.append(
+                (
+                    replace(node, children=(*node.children[:n], (name, shorter), *node.children[n + 1 :])),
+                    "SET-10",
+                    "",
+                )
+            )
     if isinstance(node, Leaf):
         found.append((Fields((("a", node),)), "SET-12", ""))
     else:
@@ -132,7 +147,10 @@ def _with_last_leaf(node: Node, leaf: Leaf) -> Node:
     for n in reversed(range(len(node.children))):
         name, child = node.children[n]
         if _last_leaf(child) is not None:
-            return replace(node, children=(*node.children[:n], (name, _with_last_leaf(child, leaf)), *node.children[n + 1 :]))
+            return replace(
+                node,
+                children=(*node.children[:n], (name, _with_last_leaf(child, leaf)), *node.children[n + 1 :]),
+            )
     raise AssertionError("the node has no leaf")
 
 

@@ -42,7 +42,9 @@ def structures(features: frozenset[str], *, one_dimension: bool) -> st.SearchStr
     leaf = leaf_nodes()
     extra = st.sampled_from(((), (2,)))
 
-    def fields(children: list[tuple[str, st.SearchStrategy[Node]]]) -> st.SearchStrategy[tuple[tuple[str, Node], ...]]:
+    def fields(
+        children: list[tuple[str, st.SearchStrategy[Node]]],
+    ) -> st.SearchStrategy[tuple[tuple[str, Node], ...]]:
         return st.tuples(*(st.tuples(st.just(name), child) for name, child in children))
 
     def record(kind: str, **children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
@@ -51,7 +53,13 @@ def structures(features: frozenset[str], *, one_dimension: bool) -> st.SearchStr
     flat = st.builds(Fields, fields([("a", leaf), ("b", leaf)]), extra)
     nested = st.builds(
         Fields,
-        fields([("a", leaf), ("next", st.builds(Fields, fields([("obs", leaf), ("a", leaf)]), extra)), ("none", st.just(Fields(())))]),
+        fields(
+            [
+                ("a", leaf),
+                ("next", st.builds(Fields, fields([("obs", leaf), ("a", leaf)]), extra)),
+                ("none", st.just(Fields(()))),
+            ]
+        ),
         st.just(()),
     )
     step = record("Step", obs=leaf, reward=leaf)
@@ -71,7 +79,11 @@ def structures(features: frozenset[str], *, one_dimension: bool) -> st.SearchStr
         kinds += [
             st.builds(Tree, st.just("dict"), fields([("a", leaf), ("b", inner)])),
             st.builds(Tree, st.just("tuple"), fields([("0", leaf), ("1", leaf)])),
-            st.builds(Tree, st.just("namedtuple"), fields([("x", leaf), ("y", st.builds(Tree, st.just("dict"), fields([("c", leaf)])))])),
+            st.builds(
+                Tree,
+                st.just("namedtuple"),
+                fields([("x", leaf), ("y", st.builds(Tree, st.just("dict"), fields([("c", leaf)])))]),
+            ),
         ]
     if "non_tensor" in features and one_dimension:
         text: st.SearchStrategy[Node] = st.just(Text())
