@@ -17,7 +17,7 @@ from tensordict import TensorDict
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Violation
+from storage_conformance.recorder import Raised, Violation
 from storage_conformance.strategies.structures import DTYPES
 from storage_conformance.structure import Fields, Leaf, Node, Record, leaves, observe
 from storage_conformance.subject import Literal, Subject
@@ -55,8 +55,10 @@ def _check_rows(
     readable = storage.length() // prod(trailing)
     missing = [row for row in range(readable) if row not in written]
     for index in (*map(at, missing), Index("tensor", (*missing, *missing[:1]))):
-        with lab.checking("GET-2"):
+        try:
             value = storage.get(index)
+        except Raised:
+            return  # the matter of the requirements about the length and about reading
         with lab.checking(requirement):
             if not _is_zero(value, node, index.resolve(readable, trailing).lead):
                 raise Violation(f"of rows {missing}, which no write covered, not all are zero")
@@ -185,14 +187,13 @@ SEQUELS: tuple[Node, ...] = (
 )
 
 
-@check("LAZY-3", examples=3, seed=SEEDS, device=st.sampled_from(("cpu", "auto")))
-def a_refused_first_write_leaves_no_trace(lab: Lab, seed: int, device: str) -> None:
-    options: dict[str, Any] = {"device": device} if device != "cpu" else {}
+@check("LAZY-3", examples=3, seed=SEEDS)
+def a_refused_first_write_leaves_no_trace(lab: Lab, seed: int) -> None:
     for size, trailing in ((4, ()), (7, (2,)), (12, (2, 3))):
         capacity = rows_for(size, trailing)
         for number, (what, index, rejected) in enumerate(_refusals(trailing, capacity)):
-            if device == "auto" and what == "data without values":
-                continue  # a storage may take them as they come
+            automatic = (number + seed) % 3 == 0 and what != "data without values"  # which "auto" may take
+            options: dict[str, Any] = {"device": "auto"} if automatic else {}
             storage = fresh_storage(lab, size, trailing, **options)
             taken = [attempt(storage, index, rejected) for _ in range(1 + (number + seed) % 2)]
             if not any(taken):  # that it is refused is the matter of the requirement that says so
@@ -206,24 +207,23 @@ def _takes_another_structure(lab: Lab, requirement: str, storage: Subject, batch
         must_equal(storage.length(), 0, "len(storage)")
         must_equal(storage.attribute("shape"), None, "storage.shape")
         storage.set(span(0, 2), batch)
-        must_equal(storage.length(), prod(batch.lead), "len(storage)")
-        must_equal(tuple(storage.attribute("shape")), batch.lead, "tuple(storage.shape)")
         if not same_contents(storage.get(span(0, 2)), batch):
             raise Violation("what was written next does not read back")
 
 
-@check("LAZY-6", examples=2, seed=SEEDS, device=st.sampled_from(("cpu", "auto")))
-def a_first_write_of_zero_rows_leaves_the_storage_fresh(lab: Lab, seed: int, device: str) -> None:
-    options: dict[str, Any] = {"device": device} if device != "cpu" else {}
+@check("LAZY-6", examples=2, seed=SEEDS)
+def a_first_write_of_zero_rows_leaves_the_storage_fresh(lab: Lab, seed: int) -> None:
     empties = (Index("list"), Index("tensor"), span(0, 0), span(3, 3), Index("slice", (0, 0, None)))
     for number, (node, index) in enumerate((n, i) for n in kinds(lab.backend.features) for i in empties):
         size, trailing = ((4, ()), (7, (2,)), (12, (2, 3)))[(number + seed) % 3]
+        options: dict[str, Any] = {"device": "auto"} if (number + seed) % 2 else {}
         storage = fresh_storage(lab, size, trailing, **options)
+        names = ("max_size", "device")
+        before = [storage.attribute(name) for name in names]
         attempt(storage, index, Batch(node, (0, *trailing)))  # that it is taken is the matter of SET-15
         with lab.checking("LAZY-6"):
-            must_equal(storage.attribute("max_size"), size, "storage.max_size")
-            if device == "auto":
-                must_equal(storage.attribute("device"), "auto", "storage.device")
+            for name, value in zip(names, before, strict=True):
+                must_equal(storage.attribute(name), value, f"storage.{name}")
         _takes_another_structure(
             lab, "LAZY-6", storage, Batch(SEQUELS[number % 3], (2, *trailing), seed=seed)
         )
