@@ -43,6 +43,8 @@ class Backend:
             raise TypeError(f"backend {self.name!r}: the factory must be callable, got {self.factory!r}")
         known = specification().features
         if unknown := (self.features | self.refuses) - set(known):
-            raise ValueError(f"backend {self.name!r}: unknown features {sorted(unknown)}; SPEC.md has {sorted(known)}")
+            raise ValueError(
+                f"backend {self.name!r}: unknown features {sorted(unknown)}; SPEC.md has {sorted(known)}"
+            )
         if both := self.features & self.refuses:
             raise ValueError(f"backend {self.name!r}: {sorted(both)} cannot be both claimed and refused")

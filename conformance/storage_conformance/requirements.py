@@ -14,7 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Requirement", "Specification", "SpecificationError", "parse", "specification", "specification_path"]
+__all__ = [
+    "Requirement",
+    "Specification",
+    "SpecificationError",
+    "parse",
+    "specification",
+    "specification_path",
+]
 
 Level = Literal["MUST", "SHOULD", "MAY"]
 SOURCES = ("documented", "TorchRL", "decision")
@@ -90,10 +97,10 @@ def parse(text: str) -> Specification:
             with a reason and a source, names an unknown exception or feature, or stands in no known chapter.
     """
     lines = text.splitlines()
-    version = _only(re.findall(r"^Version (\S+)$", text, flags=re.M), "a line 'Version X.Y'")
+    version = _only(re.findall(r"^Version (\S+)$", text, flags=re.MULTILINE), "a line 'Version X.Y'")
     chapters = {m["prefix"]: m["title"] for line in lines if (m := _CHAPTER.match(line))}
     _, _, optional = text.partition("\n## Optional features\n")
-    features = tuple(re.findall(r"^\| `(\w+)` \|", optional, flags=re.M))
+    features = tuple(re.findall(r"^\| `(\w+)` \|", optional, flags=re.MULTILINE))
     requirements: dict[str, Requirement] = {}
     for n, line in enumerate(lines):
         if not line.startswith("#### "):
@@ -104,7 +111,9 @@ def parse(text: str) -> Specification:
         if requirement.chapter not in chapters:
             raise SpecificationError(f"line {n + 1}: no chapter has the prefix of {requirement.id}")
         if unknown := set(requirement.features) - set(features):
-            raise SpecificationError(f"line {n + 1}: {requirement.id} names unknown features {sorted(unknown)}")
+            raise SpecificationError(
+                f"line {n + 1}: {requirement.id} names unknown features {sorted(unknown)}"
+            )
         requirements[requirement.id] = requirement
     return Specification(version, chapters, requirements, features)
 
@@ -130,9 +139,13 @@ def _requirement(identifier: str, following: list[str], line: int) -> Requiremen
         if not (isinstance(exception, type) and issubclass(exception, Exception)):
             raise wrong(f"names {name}, which is no built-in exception")
         raises.append(exception)
-    level: Level = "MUST" if levels[0].startswith("MUST") else "SHOULD" if levels[0].startswith("SHOULD") else "MAY"
+    level: Level = (
+        "MUST" if levels[0].startswith("MUST") else "SHOULD" if levels[0].startswith("SHOULD") else "MAY"
+    )
     features = tuple(_CODE.findall(note["feature"] or ""))
-    return Requirement(identifier, level, sentence, note["why"], note["source"], tuple(raises), features, line)
+    return Requirement(
+        identifier, level, sentence, note["why"], note["source"], tuple(raises), features, line
+    )
 
 
 def _paragraph(lines: list[str], *, prefix: str) -> str:
