@@ -6,12 +6,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import torch
 from hypothesis import strategies as st
 
 from storage_conformance.attribution import play
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Violation
-from storage_conformance.structure import Node, Text
+from storage_conformance.structure import Fields, Leaf, Node, Text
 from storage_conformance.subject import Literal
 from storage_conformance.suite.check import check
 from storage_conformance.suite.sequels import (
@@ -80,10 +81,11 @@ def every_spelling_of_a_path_is_taken(lab: Lab, setup: Setup) -> None:
     path, dumped = trial.dumps[0]
     load_aside(trial, path, dumped, "CKPT-5")
     for writer, reader in (*product(("dumps",), READERS), *product(WRITERS[1:], READERS[:1])):
-        for spelling in ("str", "PathLike", "Path"):
+        for spelling in ("Path", "str", "PathLike"):
+            requirement = "CKPT-1" if spelling == "Path" else "CKPT-2"
             again, slot = lab.path(), f"{writer}-{reader}-{spelling}"
             shown = spelled(spelling, again, slot)
-            with lab.checking("CKPT-2"):
+            with lab.checking(requirement):
                 trial.storage.call(writer, shown)
                 if not again.exists():
                     raise Violation(
@@ -91,7 +93,7 @@ def every_spelling_of_a_path_is_taken(lab: Lab, setup: Setup) -> None:
                         claim=f"({label(slot)}).exists()",
                         actual="False",
                     )
-            load_aside(trial, again, dumped, "CKPT-2", reader=reader, shown=shown)
+            load_aside(trial, again, dumped, requirement, reader=reader, shown=shown)
 
 
 @check(
@@ -105,6 +107,10 @@ def parent_folders_of_a_dump_are_created(lab: Lab, writer: str, parents: str, sp
     setup = setup_in(SHAPES[0])
     trial = shelved(lab, setup, *filled(setup, "partial"))
     load_aside(trial, *trial.dumps[0], "CKPT-5")
+    written_before = lab.path()
+    with lab.checking("CKPT-1"):
+        trial.storage.call(writer, Literal(written_before, label("1")))
+    load_aside(trial, written_before, trial.model, "CKPT-1", shown=Literal(written_before, label("1")))
     path = lab.path() / parents / "dump"
     with lab.checking("CKPT-3"):
         trial.storage.call(writer, spelled(spelling, path, f"{parents}/dump"))
@@ -139,6 +145,21 @@ def a_fresh_storage_gets_the_rows_of_a_dump(lab: Lab, setup: Setup) -> None:
         Step("dump", (1,)),
         Step("load_elsewhere", (1, setup.size)),
     )
+
+
+@check("CKPT-5", examples=6, given=lambda features: {"seed": st.sampled_from((0, 1))})
+def every_bit_pattern_comes_back(lab: Lab, seed: int) -> None:
+    """So many arbitrary patterns that there are NaNs of all kinds among them."""
+    sizes = (
+        (torch.float16, 64),
+        (torch.bfloat16, 1024),
+        (torch.float32, 1024),
+        (torch.float64, 8192),
+        (torch.complex64, 1024),
+    )
+    node = Fields(tuple((str(dtype)[6:], Leaf(dtype, (size,))) for dtype, size in sizes))
+    setup = Setup(1, node=node)
+    play(lab, setup, rows(setup, 0, 1, seed, bits=True), Step("dump", (0,)), Step("load_elsewhere", (0, 1)))
 
 
 @check(
@@ -245,6 +266,9 @@ def loads_follow_each_other(lab: Lab, setup: Setup) -> None:
 )
 def a_path_without_a_dump_is_not_found(lab: Lab, reader: str, state: str, place: str) -> None:
     setup = setup_in(SHAPES[0])
+    source = shelved(lab, setup, *filled(setup, "partial"))
+    load_aside(source, *source.dumps[0], "CKPT-5")
+    load_aside(source, *source.dumps[0], "CKPT-1", reader=reader)
     trial = play(lab, setup, *filled(setup, state))
     path = lab.path() / "dump" if "/" in place else lab.path()
     lab.refused("CKPT-14", lambda: trial.storage.call(reader, Literal(path, label(place))), what="the load")

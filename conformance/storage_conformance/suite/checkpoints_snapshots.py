@@ -138,11 +138,14 @@ def a_storage_replaces_its_own_dumps(lab: Lab, setup: Setup) -> None:
     trial = shelved(lab, setup, rows(setup, 0, 1, 3), slot=1)
     trial = sequel(lab, trial, setup, rows(setup, 0, 1, 3))
     path = lab.path()
-    more: list[Step] = [*filled(setup, "full", 7), Step("load", (1,)), row(setup, 0, 12)]
     with lab.checking("CKPT-20"):
         trial.storage.call("dumps", Literal(path, label(0)))
-    for step in more:
+    for step in (*filled(setup, "full", 7), Step("load", (1,)), row(setup, 0, 12)):
         step.perform(trial)
+        elsewhere = lab.path()
+        with lab.checking("CKPT-20"):
+            trial.storage.call("dumps", Literal(elsewhere, label(2)))
+        load_aside(trial, elsewhere, trial.model, "CKPT-5", shown=Literal(elsewhere, label(2)))
         with lab.checking("CKPT-19"):
             trial.storage.call("dumps", Literal(path, label(0)))
         load_aside(trial, path, trial.model, "CKPT-19")

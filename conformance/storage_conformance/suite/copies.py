@@ -27,7 +27,7 @@ from storage_conformance.suite.sequels import (
     setups_of,
     swap,
 )
-from storage_conformance.trial import Setup, Step, Trial
+from storage_conformance.trial import Setup, Step, Trial, law
 
 _ARGUMENTS = [
     replace(setup_in(shape, node), device=device)
@@ -65,7 +65,8 @@ def a_deep_copy_holds_the_same(lab: Lab, setup: Setup) -> None:
 @check("COPY-1", examples=100, setup=st.sampled_from(_ARGUMENTS), state=st.sampled_from(("fresh", "partial")))
 def a_deep_copy_has_the_same_arguments(lab: Lab, setup: Setup, state: str) -> None:
     """Also where nothing was written, and after the copy has been filled."""
-    trial = play(lab, setup, *filled(setup, state, 3), Step("deepcopy", ()))
+    trial = play(lab, setup, *filled(setup, state, 3))
+    trial.deepcopy()
     _same_ndim(lab, trial.storage, setup, "COPY-1")
     trial.write(*rows(setup, 0, capacity(setup), 7).arguments)
 
@@ -110,6 +111,7 @@ def copies_of_a_fresh_storage_take_different_structures(lab: Lab, shape: Any, sw
     if not _copied(trial):
         with lab.checking("COPY-2"):
             return
+    _same_ndim(lab, trial.storage, setup, "COPY-1")
     if swapped:
         swap(trial)
     trial.write(*rows(setup, 0, 1, 3).arguments)
@@ -127,7 +129,8 @@ def a_storage_comes_back_from_a_pickle(lab: Lab, setup: Setup) -> None:
 
 @check("COPY-3", examples=100, setup=st.sampled_from(_ARGUMENTS), state=st.sampled_from(("fresh", "partial")))
 def an_unpickled_storage_has_the_same_arguments(lab: Lab, setup: Setup, state: str) -> None:
-    trial = play(lab, setup, *filled(setup, state, 3), Step("pickle", ()))
+    trial = play(lab, setup, *filled(setup, state, 3))
+    trial.pickle()
     _same_ndim(lab, trial.storage, setup, "COPY-3")
     trial.write(*rows(setup, 0, capacity(setup), 7).arguments)
 
@@ -148,14 +151,17 @@ def a_copy_does_not_tell_the_entities_of_the_original(lab: Lab, shape: Any, stat
     for number in range(2):
         listener = Listener(f"entity{number}", journal)
         trial.storage.call("attach", Literal(listener, listener.name))
+    promise = "COPY-1" if way == "deepcopy" else "COPY-3"
     try:
         copied: Subject = getattr(trial.storage, way)("copied")
     except Raised as raised:
         if way == "deepcopy" and isinstance(raised.error, TypeError):
             with lab.checking("COPY-4"):
                 return
-        with lab.checking("COPY-1" if way == "deepcopy" else "COPY-3"):
+        with lab.checking(promise):
             raise
+    trial.verify_other(copied, trial.model, law(promise))
+    _same_ndim(lab, copied, setup, promise)
     with lab.checking("SET-1"):
         copied.set(*rows(setup, 0, 1, 7).arguments)
         copied.set(*row(setup, capacity(setup) - 1, 9).arguments)
