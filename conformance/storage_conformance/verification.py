@@ -115,7 +115,8 @@ class Verification:
     def _verify_leaves(self, storage: Subject, value: Any, blame: Blame) -> None:
         device = torch.device(self.lab.device)
         with self.lab.checking(blame.device or "DEV-7"):
-            if isinstance(value, TensorDictBase) or is_tensorclass(value):
+            container = isinstance(value, TensorDictBase) or is_tensorclass(value)
+            if container and value.device is not None:
                 equal(value.device, device, f"{storage.name}.get(0).device")
             for tensor in tensors(value):
                 equal(tensor.device, device, "the device of a leaf")
