@@ -188,7 +188,7 @@ class ManifestsArePickles(RawDumps):
         self.inner.load_state_dict(state)
 
     def encode(self, document: Any) -> bytes:
-        return pickle.dumps(document)
+        return pickle.dumps(document, protocol=0)
 
 
 @mutant("CKPT-17", may="CKPT-16")
