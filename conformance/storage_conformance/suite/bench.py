@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from storage_conformance.attribution import GENERAL, attribute
+from storage_conformance.attribution import GENERAL, attribute, play
 from storage_conformance.batch import Batch
 from storage_conformance.comparison import difference
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.model import Cell, Model
-from storage_conformance.recorder import Found, Raised, Violation
+from storage_conformance.recorder import Found, Raised, Recorder, Violation
 from storage_conformance.structure import Fields, Leaf, Node, Record, observe
 from storage_conformance.subject import Given
 from storage_conformance.trial import Setup, Step
@@ -30,6 +30,7 @@ __all__ = [
     "GROUNDS",
     "NODES",
     "PAIR",
+    "PARTLY",
     "SPOILED",
     "STEP",
     "Bench",
@@ -74,6 +75,8 @@ GROUNDS = (
     Ground(7, (2, 1), 2),
 )
 """Full, not full and of one row, in one, two and three dimensions, also where P does not divide the size."""
+PARTLY = tuple(ground for ground in GROUNDS if ground.rows < ground.capacity)
+"""One of each number of dimensions, for checks that try them all each time."""
 GRIDS = tuple(ground for ground in GROUNDS if ground.trailing)
 
 PAIR = Fields((("a", Leaf(feature=(2,))), ("next", Fields((("b", Leaf()),)))))
@@ -101,7 +104,10 @@ class Bench:
         self.lab, self.node, self.setup = lab, node, ground.setup(node)
         self.model = Model(self.setup.size, self.setup.ndim, self.setup.trailing, node)
         options: dict[str, Any] = {} if self.setup.ndim == 1 else {"ndim": self.setup.ndim}
-        self._steps: list[Step] | None = []
+        self._ground, self._node = ground, node
+        self._steps: list[Step] = []
+        self._literal = False
+        self._compared: int | None = None
         with lab.checking("NEW-1"):
             self.storage = lab.make(self.setup.size, **options)
         if not fresh:
@@ -193,8 +199,10 @@ class Bench:
 
     # --- calls that have to be refused ----------------------------------------------------------------------
 
-    def refuse_set(self, requirement: str, index: Any, data: Any) -> None:
-        self._refuse(requirement, lambda: self.storage.set(index, data), "the write", "ERR-1")
+    def refuse_set(
+        self, requirement: str, index: Any, data: Any, *, only: type[Exception] = Exception
+    ) -> None:
+        self._refuse(requirement, lambda: self.storage.set(index, data), "the write", "ERR-1", only)
 
     def refuse_assign(
         self, requirement: str, index: Any, data: Any, *, only: type[Exception] = Exception
@@ -240,13 +248,14 @@ class Bench:
         span = self.model.for_writing(index)
         batch = data.batch if isinstance(data, Given) else self.batch(span)
         before = self.size()
-        with self.lab.checking(requirement):
+        with self._blaming(requirement, "write", index, batch, plain=given is None):
             accepted = self._accepted(lambda: self.storage.set(given or index, data or batch), refusals)
             if accepted:
                 self.model.set(span, batch)
                 self._complete()
                 self._compare_rows()
         if not accepted:
+            self._steps.pop()
             self.unchanged("ERR-1", before)
         return accepted
 
@@ -257,12 +266,13 @@ class Bench:
         span = self.model.for_reading(index)
         batch = self.batch(span, 30)
         before = self.size()
-        with self.lab.checking(requirement):
+        with self._blaming(requirement, "assign", index, batch, plain=given is None):
             accepted = self._accepted(lambda: self.storage.assign(given or index, batch), refusals)
             if accepted:
                 self.model.assign(span, batch)
                 self._compare_rows()
         if not accepted:
+            self._steps.pop()
             self.unchanged("ERR-2", before)
         return accepted
 
@@ -330,11 +340,10 @@ class Bench:
                 batch = Batch(self.node, self.model.trailing, seed=row)
                 self.storage.set(at(row), batch)
                 self.model.set(self.model.for_writing(at(row)), batch)
-                if self._steps is not None:
-                    self._steps.append(Step("write", (at(row), batch)))
 
     def _compare_rows(self, rows: Iterable[int] | None = None) -> None:
         for row in range(self.model.readable) if rows is None else rows:
+            self._compared = row
             self._compare(self.storage.peek(row), self.model.for_reading(at(row)), self.model.trailing)
 
     def _compare(self, value: Any, span: Span, lead: tuple[int, ...]) -> None:
@@ -355,18 +364,76 @@ class Bench:
     def _items(self, index: Index, seed: int) -> Batch:
         return self.batch(self.model.for_writing(index), seed)
 
+    # --- who answers ----------------------------------------------------------------------------------------
+
     @contextmanager
     def _blaming(self, requirement: str, verb: str, *arguments: Any, plain: bool) -> Iterator[None]:
-        """Attributes to `requirement` what goes wrong, or to a more specific one if it is a general one."""
-        if self._steps is not None:
-            self._steps = [*self._steps, Step(verb, arguments)] if plain else None
+        """Attributes to `requirement` what goes wrong, unless it is the fault of something else.
+
+        Under a general requirement (SET-1) a more specific one may answer; under a specific one (IDX-7) a general one
+        does, if the same goes wrong with a plain index, plain data and in the plain mode.
+        """
+        self._steps.append(Step(verb, arguments))
+        self._literal, self._compared = self._literal or not plain, None
         try:
             with self.lab.checking(requirement):
                 yield
         except Found as found:
-            if requirement in GENERAL and self._steps:
-                raise Found(attribute(self.lab, self.setup, self._steps, found), found.cause) from found
-            raise
+            raise Found(self._answering(found, requirement), found.cause) from found
+
+    def _answering(self, found: Found, requirement: str) -> str:
+        if requirement in GENERAL - {"IDX-20"}:
+            return requirement if self._literal else self._specific(found, self._steps)
+        if requirement == "IDX-20":
+            return requirement
+        steps = [*map(_plain, self._steps[:-1]), self._with_plain_index(_plain(self._steps[-1]))]
+        return self._specific(found, steps) if self._goes_wrong(steps) else requirement
+
+    def _specific(self, found: Found, steps: list[Step]) -> str:
+        """Who answers for what went wrong in the last step, under a general requirement."""
+        last = steps[-1]
+        general = {"write": "SET-1", "assign": "SET-16", "read": "GET-2"}[last.verb]
+        if self._compared is not None and self._compared not in self._addressed(last).rows:
+            general = "SET-2"
+        if last.verb == "assign" and last.arguments[0].form == "cells":
+            return general  # IDX-13 speaks of reading only
+        trial = Lab(self.lab.backend, Recorder(), self.lab.folder, self.lab.device)
+        try:
+            play(trial, self.setup, *steps)
+        except Found:
+            return attribute(self.lab, self.setup, steps, Found(general, found.cause))
+        # A trial reads all rows at once: where that is right, what is wrong is the reading of single ones.
+        return "IDX-1" if general == "SET-1" and len(steps) == 1 else general
+
+    def _goes_wrong(self, steps: list[Step]) -> bool:
+        lab = Lab(self.lab.backend, Recorder(), self.lab.folder, self.lab.device)
+        bench = Bench(lab, self._ground, self._node, fresh=True)
+        try:
+            for step in steps:
+                verbs: dict[str, Any] = {"write": bench.set, "assign": bench.assign, "read": bench.get}
+                verbs[step.verb]("IDX-20", *step.arguments)  # which is not traced any further
+        except Found:
+            return True
+        return False
+
+    def _with_plain_index(self, step: Step) -> Step:
+        index, *data = step.arguments
+        plain, lead = index.plain(self._addressed(step))
+        return Step(step.verb, (plain, *(batch.reshaped(lead) for batch in data)))
+
+    def _addressed(self, step: Step) -> Span:
+        index = step.arguments[0]
+        return self.model.for_writing(index) if step.verb == "write" else self.model.for_reading(index)
+
+
+def _plain(step: Step) -> Step:
+    """The step with dense data in new memory, in the plain mode and spelling."""
+    data = (
+        replace(batch, layout="plain", form="dense")
+        for batch in step.arguments[1:]
+        if isinstance(batch, Batch)
+    )
+    return Step(step.verb, (step.arguments[0], *data))
 
 
 def every(lab: Lab, requirement: str, cases: Iterable[Case], act: Callable[[Case], None]) -> None:

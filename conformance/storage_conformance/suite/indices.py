@@ -94,7 +94,6 @@ def a_negative_integer_counts_from_the_readable_rows(
         bench.set("SET-1", at(ground.rows))
     for row in range(1, bench.model.readable + 1):
         bench.get("IDX-2", at(-row))
-        bench.get("IDX-2", at(-row), spelling="item")
         bench.assign("IDX-2", at(-row))
     bench.refuse_get("IDX-2", at(-bench.model.readable - 1))
     bench.refuse_assign("IDX-2", at(-bench.model.readable - 1), bench.batch(bench.model.for_reading(at(0))))
@@ -114,26 +113,25 @@ def negative(form: str, row: int, other: int) -> Index:
     return Index(form, (row,))
 
 
-@check("IDX-3", examples=30, ground=grounds, form=st.sampled_from(NEGATIVE_FORMS), fresh=st.booleans())
+@check("IDX-3", examples=12, ground=grounds, fresh=st.booleans())
 def a_negative_row_in_a_set_counts_from_the_capacity_or_is_refused(
-    lab: Lab, ground: Ground, form: str, fresh: bool
+    lab: Lab, ground: Ground, fresh: bool
 ) -> None:
-    def write(row: int) -> None:
+    def write(case: tuple[str, int]) -> None:
+        form, row = case
         bench = Bench(lab, ground, Leaf(feature=(2,)), fresh=fresh)
         other = 0 if ground.capacity + row != 0 else ground.capacity - 1
-        if form in ("grid", "mixed") and ground.capacity == 1:
-            return
-        bench.may_set("IDX-3", negative(form, row, other), (IndexError,))
+        if ground.capacity > 1 or form not in ("grid", "mixed"):
+            bench.may_set("IDX-3", negative(form, row, other), (IndexError,))
 
-    every(lab, "IDX-3", range(-1, -ground.capacity - 1, -1), write)
-    if form in ("int", "numpy", "scalar", "list", "tensor", "int32"):
-        lab.start()
+    def write_too_low(form: str) -> None:
         bench = Bench(lab, ground, Leaf(feature=(2,)), fresh=fresh)
+        one = at(0) if form in ("int", "numpy", "scalar") else Index("list", (0,))
         index = Index(form, (-ground.capacity - 1,))
-        data = bench.batch(
-            bench.model.for_writing(at(0) if form in ("int", "numpy", "scalar") else Index("list", (0,)))
-        )
-        bench.refuse_set("IDX-3", index, data)
+        bench.refuse_set("IDX-3", index, bench.batch(bench.model.for_writing(one)), only=IndexError)
+
+    every(lab, "IDX-3", product(NEGATIVE_FORMS, range(-1, -ground.capacity - 1, -1)), write)
+    every(lab, "IDX-3", ("int", "numpy", "scalar", "list", "tensor", "int32"), write_too_low)
 
 
 KINDS_OF_INTEGER = (
@@ -204,15 +202,29 @@ def a_slice_addresses_what_python_says(
             Bench(lab, ground, node, fresh=True).set("IDX-5", index, given=given)
 
 
-@check("IDX-5", examples=24, ground=grounds, node=nodes, start=st.sampled_from(BOUNDS))
-def a_slice_in_a_set_counts_from_the_capacity(
-    lab: Lab, ground: Ground, node: Node, start: int | None
-) -> None:
-    def write(case: tuple[int | None, int | None]) -> None:
-        if range(*slice(start, *case).indices(ground.capacity)):
-            Bench(lab, ground, node).set("IDX-5", Index("slice", (start, *case)))
+SLICES = (
+    (None, None, None),
+    (-1, None, None),
+    (None, -1, None),
+    (1, None, None),
+    (0, 2, None),
+    (-3, -1, None),
+    (-9, 2, None),
+    (1, 9, 2),
+    (None, None, 2),
+    (-2, None, 2),
+    (0, 1, 3),
+    (None, None, 3),
+)
 
-    every(lab, "IDX-5", product(BOUNDS, (None, 2)), write)
+
+@check("IDX-5", examples=24, ground=grounds, node=nodes)
+def a_slice_in_a_set_counts_from_the_capacity(lab: Lab, ground: Ground, node: Node) -> None:
+    def write(bounds: tuple[int | None, int | None, int | None]) -> None:
+        if range(*slice(*bounds).indices(ground.capacity)):
+            Bench(lab, ground, node).set("IDX-5", Index("slice", bounds))
+
+    every(lab, "IDX-5", SLICES, write)
 
 
 @check("IDX-6", examples=20, ground=grounds, node=nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 from math import prod
 
@@ -10,7 +11,17 @@ from hypothesis import strategies as st
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.structure import Leaf, Node
-from storage_conformance.suite.bench import GRIDS, GROUNDS, NODES, Bench, Ground, every, reads_and_writes
+from storage_conformance.subject import Literal
+from storage_conformance.suite.bench import (
+    GRIDS,
+    GROUNDS,
+    NODES,
+    PARTLY,
+    Bench,
+    Ground,
+    every,
+    reads_and_writes,
+)
 from storage_conformance.suite.check import check
 
 grounds = st.sampled_from(GROUNDS)
@@ -41,7 +52,6 @@ def an_ellipsis_addresses_all_rows(lab: Lab, ground: Ground, node: Node) -> None
 
     bench = Bench(lab, ground, node)
     bench.get("IDX-11", Index("ellipsis"))
-    bench.get("IDX-11", Index("ellipsis"), spelling="item")
     bench.assign("IDX-11", Index("ellipsis"))
     every(lab, "IDX-11", (False, True), first)
 
@@ -153,7 +163,6 @@ def a_mask_of_elements_selects_them_in_order(lab: Lab, ground: Ground, node: Nod
     for bits in (drawn, (True,) * size, (False,) * (size - 1) + (True,), alternating):
         if any(bits):
             bench.get("IDX-13", Index("cells", (shape, bits)))
-            bench.get("IDX-13", Index("cells", (shape, bits)), spelling="item")
 
 
 def _too_long(ndim: int) -> list[Index]:
@@ -175,25 +184,30 @@ def _too_long(ndim: int) -> list[Index]:
     ]
 
 
-@check(
-    "IDX-14", examples=20, ground=grounds, node=nodes, verb=st.sampled_from(("get", "assign", "set", "first"))
-)
-def a_tuple_longer_than_ndim_is_refused(lab: Lab, ground: Ground, node: Node, verb: str) -> None:
-    _refused_everywhere(lab, "IDX-14", ground, node, verb, _too_long(1 + len(ground.trailing)))
-
-
-@check("IDX-14", examples=8, verb=st.sampled_from(("get", "assign", "set")))
-def a_tuple_does_not_reach_into_features(lab: Lab, verb: str) -> None:
+@check("IDX-14", examples=3, nodes=st.permutations(NODES))
+def a_tuple_longer_than_ndim_is_refused(lab: Lab, nodes: list[Node]) -> None:
+    cases: list[Case] = [
+        (ground, nodes[n], index)
+        for n, ground in enumerate(PARTLY)
+        for index in _too_long(1 + len(ground.trailing))
+    ]
     # Batch dimensions beyond those that count are features too.
-    _refused_everywhere(lab, "IDX-14", Ground(5, (), 3), Leaf(feature=(2, 3)), verb, _too_long(1))
-    _refused_everywhere(lab, "IDX-14", Ground(12, (3,), 4), Leaf(feature=(2, 3)), verb, _too_long(2))
+    cases += [
+        (ground, Leaf(feature=(2, 3)), index)
+        for ground in PARTLY[:2]
+        for index in _too_long(1 + len(ground.trailing))
+    ]
+    refused_as_index(lab, "IDX-14", cases)
 
 
-def _refused_everywhere(
-    lab: Lab, requirement: str, ground: Ground, node: Node, verb: str, cases: list[Index]
-) -> None:
-    def attempt(case: tuple[Index, tuple[int, ...]]) -> None:
-        index, lead = case
+Case = tuple[Ground, Node, Index | Literal]
+
+
+def refused_as_index(lab: Lab, requirement: str, cases: Iterable[Case]) -> None:
+    """What is no index is none in `get`, `[]=`, `set` and the first write, whatever it might be taken for."""
+
+    def attempt(case: tuple[Case, str, tuple[int, ...]]) -> None:
+        (ground, node, index), verb, lead = case
         bench = Bench(lab, ground, node, fresh=verb == "first")
         data = bench.batch(bench.model.for_writing(at(0))).reshaped(lead)
         if verb == "get":
@@ -203,9 +217,23 @@ def _refused_everywhere(
         else:
             bench.refuse_set(requirement, index, data)
 
-    # An item, a batch of one and a feature of one: whatever the index might be taken for, some data fit it.
-    leads = {ground.trailing, (1, *ground.trailing), ()} if verb != "get" else {()}
-    every(lab, requirement, product(cases, sorted(leads)), attempt)
+    def attempts() -> Iterator[tuple[Case, str, tuple[int, ...]]]:
+        for number, case in enumerate(cases):
+            ground, trailing = case[0], case[0].trailing
+            yield case, "get", ()
+            # An item, and a feature of one, one row, no row, all readable or all rows: some data fit whatever it means.
+            others = [
+                (),
+                (1, *trailing),
+                (0, *trailing),
+                (ground.rows, *trailing),
+                (ground.capacity, *trailing),
+            ]
+            for place, verb in enumerate(("assign", "set", "first")):
+                yield case, verb, trailing
+                yield case, verb, others[(number + place) % len(others)]
+
+    every(lab, requirement, attempts(), attempt)
 
 
 @check("IDX-18", examples=3, nodes=st.permutations(NODES))

@@ -15,8 +15,19 @@ from storage_conformance.recorder import Violation
 from storage_conformance.strategies.structures import structures
 from storage_conformance.structure import Leaf, Node, observe
 from storage_conformance.subject import Literal
-from storage_conformance.suite.bench import ANY_REFUSAL, GROUNDS, NODES, PAIR, STEP, Bench, Ground, every
+from storage_conformance.suite.bench import (
+    ANY_REFUSAL,
+    GROUNDS,
+    NODES,
+    PAIR,
+    PARTLY,
+    STEP,
+    Bench,
+    Ground,
+    every,
+)
 from storage_conformance.suite.check import check
+from storage_conformance.suite.indices_dimensions import refused_as_index
 
 grounds = st.sampled_from(GROUNDS)
 nodes = st.sampled_from(NODES)
@@ -37,37 +48,19 @@ NO_INDICES = (
 )
 
 
-@check(
-    "IDX-15", examples=24, ground=grounds, node=nodes, verb=st.sampled_from(("get", "assign", "set", "first"))
-)
-def a_bool_is_no_index(lab: Lab, ground: Ground, node: Node, verb: str) -> None:
-    _refused_as_index(lab, "IDX-15", ground, node, verb, BOOLS)
+@check("IDX-15", examples=2, nodes=st.permutations(NODES))
+def a_bool_is_no_index(lab: Lab, nodes: list[Node]) -> None:
+    places = [
+        (ground, nodes[n % len(nodes)])
+        for n, ground in enumerate((*PARTLY, Ground(1, (), 1), Ground(2, (), 2)))
+    ]
+    refused_as_index(lab, "IDX-15", [(*place, index) for place in places for index in BOOLS * 3])
 
 
-@check(
-    "IDX-16", examples=10, ground=grounds, node=nodes, verb=st.sampled_from(("get", "assign", "set", "first"))
-)
-def what_names_no_row_is_no_index(lab: Lab, ground: Ground, node: Node, verb: str) -> None:
-    _refused_as_index(lab, "IDX-16", ground, node, verb, NO_INDICES)
-
-
-def _refused_as_index(
-    lab: Lab, requirement: str, ground: Ground, node: Node, verb: str, cases: tuple[Literal, ...]
-) -> None:
-    def attempt(case: tuple[Literal, tuple[int, ...]]) -> None:
-        index, lead = case
-        bench = Bench(lab, ground, node, fresh=verb == "first")
-        data = bench.batch(bench.model.for_writing(at(0))).reshaped((*lead, *ground.trailing))
-        if verb == "get":
-            bench.refuse_get(requirement, index)
-        elif verb == "assign":
-            bench.refuse_assign(requirement, index, data)
-        else:
-            bench.refuse_set(requirement, index, data)
-
-    # An item, one row, all readable rows, all rows, no row: whatever the index might be taken for, some data fit it.
-    leads = {(), (1,), (ground.rows,), (ground.capacity,), (0,)} if verb != "get" else {()}
-    every(lab, requirement, product(cases, sorted(leads)), attempt)
+@check("IDX-16", examples=2, nodes=st.permutations(NODES))
+def what_names_no_row_is_no_index(lab: Lab, nodes: list[Node]) -> None:
+    places = [(PARTLY[0], PAIR), *((ground, nodes[n]) for n, ground in enumerate(PARTLY))]
+    refused_as_index(lab, "IDX-16", [(*place, index) for place in places for index in NO_INDICES])
 
 
 # --- indices of no rows -------------------------------------------------------------------------------------

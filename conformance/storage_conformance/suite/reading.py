@@ -88,9 +88,8 @@ def rows_come_in_order_after_a_ring_of_writes(lab: Lab, node: Node, rows: list[i
 @check("GET-3", examples=20, given=any_structure, ground=grounds)
 def brackets_read_what_get_reads(lab: Lab, node: Node, ground: Ground) -> None:
     def attempt(bench: Bench, index: Index) -> None:
-        try:  # whether the index is taken, and read right, has requirements of its own
-            bench.storage.get(index)
-        except Raised:
+        # Whether the index is taken, and read right, has requirements of its own.
+        if not bench.prepared(lambda: bench.get("GET-2", index)):
             return
         bench.get("GET-3", index, spelling="item")
 

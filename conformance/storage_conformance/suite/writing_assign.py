@@ -32,7 +32,7 @@ def what_can_be_read_can_be_assigned(lab: Lab, node: Node, ground: Ground) -> No
     def attempt(bench: Bench, index: Index) -> None:
         bench.assign("SET-16", index, addressed_only=True)
         bench.rows("SET-2")
-        bench.get("SET-16", index, spelling="item")
+        bench.get("SET-16", index)
 
     cases = [*row_indices(ground.rows, negative=True), *element_indices(ground.rows, ground.trailing)]
     if ground.trailing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import torch
 from hypothesis import strategies as st
@@ -13,9 +12,9 @@ from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised
 from storage_conformance.structure import Fields, Leaf, Node, Record, Tree, leaves
-from storage_conformance.suite.bench import ANY_REFUSAL, STEP, Bench, Ground, every
+from storage_conformance.suite.bench import ANY_REFUSAL, PARTLY, STEP, Bench, Ground, every
 from storage_conformance.suite.check import check
-from storage_conformance.suite.writing_structure import forms, grounds, places, refuse, verbs
+from storage_conformance.suite.writing_structure import grounds, places, refuse, verbs
 
 # --- leaves -------------------------------------------------------------------------------------------------
 
@@ -49,21 +48,21 @@ SHORTER: tuple[Node, ...] = (
 )
 
 
-@check(
-    "SET-10",
-    examples=20,
-    ground=grounds,
-    verb=verbs,
-    given=lambda _: {"node": st.sampled_from(SHORTER)},
-    form=forms,
-)
-def data_without_a_leaf_are_refused(lab: Lab, ground: Ground, verb: str, node: Node, form: str) -> None:
-    every(
-        lab,
-        "SET-10",
-        places(verb, ground),
-        lambda index: refuse("SET-10", Bench(lab, ground, FULL), verb, index, node, form=form),
-    )
+@check("SET-10", examples=3, turn=st.integers(0, 3))
+def data_without_a_leaf_are_refused(lab: Lab, turn: int) -> None:
+    def attempt(case: tuple[int, Node, Ground, str, Index]) -> None:
+        number, node, ground, verb, index = case
+        form = ("dense", "list", "lazy")[(number + turn) % 3]
+        refuse("SET-10", Bench(lab, ground, FULL), verb, index, node, form=form)
+
+    cases = [
+        (n, node, ground, verb, index)
+        for n, node in enumerate(SHORTER)
+        for ground in PARTLY
+        for verb in ("set", "assign")
+        for index in places(verb, ground)[(n + turn) % 4 :: 4]
+    ]
+    every(lab, "SET-10", cases, attempt)
 
 
 @check("SET-10", examples=8, ground=grounds, verb=verbs)
@@ -179,11 +178,17 @@ CONTAINERS: tuple[tuple[Node, Node], ...] = (
 )
 
 
-@check("SET-12", examples=40, ground=grounds, verb=verbs, pair=st.sampled_from(CONTAINERS))
-def another_container_is_refused(lab: Lab, ground: Ground, verb: str, pair: tuple[Node, Node]) -> None:
-    stored, given = pair
-    every(lab, "SET-12", places(verb, ground), partial(_another, lab, ground, verb, stored, given))
+@check("SET-12", examples=2, turn=st.integers(0, 1))
+def another_container_is_refused(lab: Lab, turn: int) -> None:
+    def attempt(case: tuple[tuple[Node, Node], Ground, str, Index]) -> None:
+        (stored, given), ground, verb, index = case
+        refuse("SET-12", Bench(lab, ground, stored), verb, index, given)
 
-
-def _another(lab: Lab, ground: Ground, verb: str, stored: Node, given: Node, index: Index) -> None:
-    refuse("SET-12", Bench(lab, ground, stored), verb, index, given)
+    cases = [
+        (pair, ground, verb, index)
+        for pair in CONTAINERS
+        for ground in PARTLY
+        for verb in ("set", "assign")
+        for index in [at(0), *places(verb, ground)[2 + turn :: 4]]
+    ]
+    every(lab, "SET-12", cases, attempt)

@@ -14,9 +14,19 @@ from tensordict import LazyStackedTensorDict, TensorDict, is_tensorclass
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised
-from storage_conformance.structure import Fields, Leaf, Node, Record, Tree
+from storage_conformance.structure import Fields, Leaf, Node, Record, Tree, observe
 from storage_conformance.subject import Given, Literal
-from storage_conformance.suite.bench import ANY_REFUSAL, GROUNDS, NODES, PAIR, STEP, Bench, Ground, every
+from storage_conformance.suite.bench import (
+    ANY_REFUSAL,
+    GROUNDS,
+    NODES,
+    PAIR,
+    PARTLY,
+    STEP,
+    Bench,
+    Ground,
+    every,
+)
 from storage_conformance.suite.check import Arguments, check
 
 grounds = st.sampled_from(GROUNDS)
@@ -77,18 +87,29 @@ def few(rows: int) -> list[Index]:
 # --- the caller's memory ------------------------------------------------------------------------------------
 
 
+FULL = (Ground(4, (), 4), Ground(12, (3,), 4), Ground(12, (2, 2), 3))
+WAYS = (("first", "dense"), ("first", "lazy"), ("first", "list"), ("set", "dense"), ("assign", "dense"))
+
+
 @check(
     "SET-3",
-    examples=24,
-    given=kinds,
-    ground=grounds,
-    verb=st.sampled_from(("first", "first", "set", "assign")),
-    form=st.sampled_from(("dense", "dense", "lazy", "list")),
+    examples=2,
+    half=st.booleans(),
+    given=lambda features: {"tree": st.sampled_from(TREES if "pytree" in features else KINDS)},
 )
-def later_changes_of_the_data_do_not_matter(
-    lab: Lab, node: Node, ground: Ground, verb: str, form: str
-) -> None:
-    def attempt(index: Index) -> None:
+def later_changes_of_the_data_do_not_matter(lab: Lab, half: bool, tree: Node) -> None:
+    nodes: list[Node] = [
+        Leaf(),
+        PAIR,
+        STEP,
+        TRANSITION,
+        Fields((("step", STEP), ("n", Leaf(torch.int64)))),
+        Leaf(torch.bool),
+        tree,
+    ]
+
+    def attempt(case: tuple[Node, Ground, str, str, Index]) -> None:
+        node, ground, verb, form, index = case
         bench = Bench(lab, ground, node, fresh=verb == "first")
         span = bench.model.for_reading(index) if verb == "assign" else bench.model.for_writing(index)
         batch = bench.batch(span, form=_possible(form, node, span, ground))
@@ -101,9 +122,20 @@ def later_changes_of_the_data_do_not_matter(
         _scribble(given.value)
         lab.program.add("# the caller changes its data")
         bench.rows("SET-3")
-        bench.get("SET-3", Index("slice", (0, bench.model.readable, None)))
+        with lab.checking("SET-3"):
+            observe(
+                bench.storage.get(Index("slice", (0, bench.model.readable, None))),
+                node,
+                (bench.model.readable, *ground.trailing),
+            )
 
-    every(lab, "SET-3", whole_and_part(ground.rows if verb == "assign" else ground.capacity), attempt)
+    cases = []
+    for n, node in enumerate(nodes):
+        for m, (verb, form) in enumerate(WAYS):
+            ground = PARTLY[(n + m) % 3] if verb == "assign" else FULL[(n + m + half) % 3]
+            indices = whole_and_part(ground.rows if verb == "assign" else ground.capacity)[half::2]
+            cases += [(node, ground, verb, form, index) for index in indices]
+    every(lab, "SET-3", cases, attempt)
 
 
 def _possible(form: str, node: Node, span: Span, ground: Ground) -> str:
@@ -165,82 +197,87 @@ def moves(rows: int) -> list[tuple[Index, Index]]:
     return found
 
 
-@check("SET-18", examples=30, given=kinds, ground=grounds, verb=st.sampled_from(("set", "assign")))
-def rows_of_the_storage_are_copied_first_or_refused(lab: Lab, node: Node, ground: Ground, verb: str) -> None:
-    def attempt(move: tuple[Index, Index]) -> None:
-        bench = Bench(lab, ground, node)
-        if verb == "set":
-            bench.fill_up()
-        _move(bench, verb, *move)
-
-    every(lab, "SET-18", moves(ground.capacity if verb == "set" else ground.rows), attempt)
-
-
-NODES_OF_ELEMENTS: tuple[Node, ...] = (Leaf(), PAIR, STEP)
+@check(
+    "SET-18",
+    examples=2,
+    swapped=st.booleans(),
+    given=lambda features: {"tree": st.sampled_from(TREES if "pytree" in features else (PAIR,))},
+)
+def rows_of_the_storage_are_copied_first_or_refused(lab: Lab, swapped: bool, tree: Node) -> None:
+    nodes: list[Node] = [Leaf(), PAIR, STEP, tree]
+    cases = [
+        (ground, node, verb, move)
+        for n, ground in enumerate(FULL)
+        for node in nodes
+        for verb in ("set", "assign")
+        for move in moves(ground.capacity)[(n + swapped) % 2 if n else 0 :: 3 if n else 1]
+    ]
+    every(lab, "SET-18", cases, lambda case: _move(lab, *case))
 
 
 @check("SET-18")
 def elements_of_the_storage_are_copied_first_or_refused(lab: Lab) -> None:
-    def attempt(case: tuple[Ground, Node, str, tuple[Index, Index]]) -> None:
-        ground, node, verb, move = case
-        bench = Bench(lab, ground, node)
-        bench.fill_up()
-        _move(bench, verb, *move)
-
     low, high = Index("slice", (0, -1, None)), Index("slice", (1, None, None))
+    pairs = ((low, high), (high, low), (at(0), at(1)))
     cases = [
         (Index("tuple", (first, one)), Index("tuple", (first, other)))
         for first in (at(0), ALL)
-        for one, other in ((low, high), (high, low), (at(0), at(1)))
+        for one, other in pairs
     ]
-    grids = (Ground(12, (3,), 4), Ground(12, (2, 2), 3), Ground(9, (3,), 3))
-    every(lab, "SET-18", product(grids, NODES_OF_ELEMENTS, ("set", "assign"), cases), attempt)
+    nodes: tuple[Node, ...] = (Leaf(), PAIR, STEP)
+    every(
+        lab,
+        "SET-18",
+        product((*FULL[1:], Ground(9, (3,), 3)), nodes, ("set", "assign"), cases),
+        lambda case: _move(lab, *case),
+    )
 
 
-@check(
-    "SET-18",
-    examples=4,
-    verb=st.sampled_from(("set", "assign")),
-    kind=st.sampled_from(("transposed", "of the second row")),
-)
-def parts_of_what_was_read_are_copied_first_or_refused(lab: Lab, verb: str, kind: str) -> None:
-    bench = Bench(lab, Ground(12, (2, 2), 3), Leaf())
-    if kind == "transposed":
-        _move(bench, verb, at(0), at(0), part=(".mT", lambda value: value.mT, [0, 2, 1, 3]))
-    else:
-        order = [4, 5, 6, 7, 8, 9, 10, 11]
-        _move(bench, verb, Index("slice", (0, 2, None)), ALL, part=("[1:]", lambda value: value[1:], order))
+@check("SET-18")
+def parts_of_what_was_read_are_copied_first_or_refused(lab: Lab) -> None:
+    transposed: Part = (".mT", lambda value: value.mT, [0, 2, 1, 3])
+    later: Part = ("[1:]", lambda value: value[1:], [4, 5, 6, 7, 8, 9, 10, 11])
+    for verb in ("set", "assign"):
+        _move(lab, FULL[2], Leaf(), verb, (at(0), at(0)), transposed)
+        _move(lab, FULL[2], Leaf(), verb, (Index("slice", (0, 2, None)), ALL), later)
 
 
 Part = tuple[str, Callable[[Any], Any], list[int]]
 
 
-def _move(bench: Bench, verb: str, target: Index, source: Index, part: Part | None = None) -> None:
-    """Writes what was read of the storage back to it; `part` says which elements of it, in which order."""
-    requirement, model = "SET-18", bench.model
-    into, out_of = (
-        (model.for_reading if verb == "assign" else model.for_writing)(target),
-        model.for_reading(source),
-    )
-    with bench.lab.checking("GET-2"):
+def _move(
+    lab: Lab, ground: Ground, node: Node, verb: str, move: tuple[Index, Index], part: Part | None = None
+) -> None:
+    """Writes what was read of a storage back to it; `part` says which elements of it, in which order."""
+    target, source = move
+    lab.start()
+    control = Bench(lab, ground, node)
+    if not control.prepared(
+        lambda: control.assign("SET-16", target) if verb == "assign" else control.set("SET-1", target)
+    ):
+        return  # data of its own are no matter of whose memory it is
+    lab.start()
+    bench = Bench(lab, ground, node)
+    model, into, out_of = bench.model, bench.model.for_writing(target), bench.model.for_writing(source)
+    with lab.checking("GET-2"):
         value = bench.storage.peek(source)
     cells, text = list(out_of.cells), f"storage.get({source.code()})"
     if part:
         text, value, cells = text + part[0], part[1](value), [cells[place] for place in part[2]]
     data = Literal(value, text)
     before = bench.size()
-    with bench.lab.checking(requirement):
+    with lab.checking("SET-18"):
         try:
             bench.storage.assign(target, data) if verb == "assign" else bench.storage.set(target, data)
-            accepted = True
         except Raised as raised:
             if not isinstance(raised.error, ANY_REFUSAL):
                 raise
-            accepted = False
-        if accepted:
+            refused = True
+        else:
+            refused = False
             copied = [model.cells[cell] for cell in cells]
             model.cells.update(zip(into.cells, copied, strict=True))
-    if accepted:
-        bench.rows(requirement)
-    else:
+    if refused:
         bench.unchanged("ERR-2" if verb == "assign" else "ERR-1", before)
+    else:
+        bench.rows("SET-18")

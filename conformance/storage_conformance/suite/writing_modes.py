@@ -46,13 +46,13 @@ def what_is_read_requires_no_grad(lab: Lab, ground: Ground, node: Node, first: s
     def attempt(index: Index) -> None:
         bench = Bench(lab, ground, node, fresh=True)
         bench.set("SET-4", index, bench.batch(bench.model.for_writing(index), layout=first))
-        _requires_no_grad(bench, node)
+        _requires_no_grad(bench)
         for later in (at(0), Index("list", (bench.model.readable - 1,)), Index("slice", (0, 1, None))):
             bench.set("SET-4", later, bench.batch(bench.model.for_writing(later), 3, layout="requires_grad"))
             bench.assign(
                 "SET-4", later, bench.batch(bench.model.for_writing(later), 5, layout="requires_grad")
             )
-        _requires_no_grad(bench, node)
+        _requires_no_grad(bench)
 
     rows = ground.capacity
     every(lab, "SET-4", (ALL, at(0), Index("range", (0, rows)), Index("list", tuple(range(rows)))), attempt)
@@ -85,7 +85,7 @@ def parameters_and_results_are_written_as_values(lab: Lab, kind: str, verb: str,
             bench.assign("SET-4", index, batch, data=data)
         else:
             bench.set("SET-4", index, batch, data=data)
-        _requires_no_grad(bench, node)
+        _requires_no_grad(bench)
 
 
 def _in_a_graph(kind: str, batch: Batch) -> Any:
@@ -106,7 +106,7 @@ def _in_a_graph(kind: str, batch: Batch) -> Any:
     )
 
 
-def _requires_no_grad(bench: Bench, node: Node) -> None:
+def _requires_no_grad(bench: Bench) -> None:
     readable = bench.model.readable
     for index in (
         at(0),
@@ -116,10 +116,9 @@ def _requires_no_grad(bench: Bench, node: Node) -> None:
         Index("mask", (True,) * readable),
         Index("ellipsis"),
     ):
-        for spelling in ("get", "item"):
-            value = bench.get("SET-4", index, spelling=spelling)
+        for read in (bench.storage.get, bench.storage.item):
             with bench.lab.checking("SET-4"):
-                if any(tensor.requires_grad for tensor in tensors(value)):
+                if any(tensor.requires_grad for tensor in tensors(read(index))):
                     raise Violation(f"a tensor read with {index.code()} requires grad")
 
 
@@ -199,14 +198,22 @@ LAYOUTS: tuple[tuple[str, Callable[[torch.Tensor], torch.Tensor]], ...] = (
     verb=st.sampled_from(("first", "set", "assign")),
 )
 def strides_and_locks_do_not_matter(lab: Lab, node: Node, ground: Ground, layout: str, verb: str) -> None:
+    def begin() -> Bench:
+        lab.start()
+        return Bench(lab, ground, node, fresh=verb == "first")
+
     def attempt(index: Index) -> None:
-        bench = Bench(lab, ground, node, fresh=verb == "first")
+        control = begin()
+        if not control.prepared(
+            lambda: control.assign("SET-16", index) if verb == "assign" else control.set("SET-1", index)
+        ):
+            return  # dense data are no matter of layout
+        bench = begin()
         span = bench.model.for_reading(index) if verb == "assign" else bench.model.for_writing(index)
         batch = bench.batch(span, layout=layout)
         bench.assign("SET-6", index, batch) if verb == "assign" else bench.set("SET-6", index, batch)
         bench.set("SET-6", at(0))  # the lock of the first write is not the storage's
 
-    Bench(lab, ground, node)  # dense data are no matter of layout
     every(lab, "SET-6", few(ground.rows if verb == "assign" else ground.capacity), attempt)
 
 
@@ -225,8 +232,17 @@ def views_of_other_tensors_are_data(
     layout: tuple[str, Callable[[torch.Tensor], torch.Tensor]],
     verb: str,
 ) -> None:
+    def begin() -> Bench:
+        lab.start()
+        return Bench(lab, ground, node, fresh=verb == "first")
+
     def attempt(index: Index) -> None:
-        bench = Bench(lab, ground, node, fresh=verb == "first")
+        control = begin()
+        if not control.prepared(
+            lambda: control.assign("SET-16", index) if verb == "assign" else control.set("SET-1", index)
+        ):
+            return
+        bench = begin()
         span = bench.model.for_reading(index) if verb == "assign" else bench.model.for_writing(index)
         batch, (name, lay_out) = bench.batch(span), layout
         dense = batch.data()
@@ -236,5 +252,4 @@ def views_of_other_tensors_are_data(
             "SET-6", index, batch, data=data
         )
 
-    Bench(lab, ground, node)
     every(lab, "SET-6", few(ground.rows if verb == "assign" else ground.capacity), attempt)

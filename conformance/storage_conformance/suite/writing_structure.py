@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.structure import Fields, Leaf, Node, Record, Tree
-from storage_conformance.suite.bench import Bench, Ground, every
+from storage_conformance.suite.bench import PARTLY, Bench, Ground, every
 from storage_conformance.suite.check import Arguments, check
 
 GROUNDS = (Ground(5, (), 3), Ground(5, (), 5), Ground(1, (), 1), Ground(10, (3,), 3), Ground(7, (2, 1), 2))
@@ -119,29 +120,22 @@ SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 )
 
 
-@check(
-    "SET-8",
-    examples=50,
-    given=anywhere,
-    ground=grounds,
-    verb=verbs,
-    shapes=st.sampled_from(SHAPES),
-    form=forms,
-)
-def another_feature_shape_is_refused(
-    lab: Lab,
-    place: str,
-    ground: Ground,
-    verb: str,
-    shapes: tuple[tuple[int, ...], tuple[int, ...]],
-    form: str,
-) -> None:
-    stored, given = (node_with(place, Leaf(feature=shape)) for shape in shapes)
+@check("SET-8", examples=3, given=anywhere, turn=st.integers(0, 8), form=forms)
+def another_feature_shape_is_refused(lab: Lab, place: str, turn: int, form: str) -> None:
+    def attempt(case: tuple[Ground, str, str, tuple[tuple[int, ...], tuple[int, ...]], int]) -> None:
+        ground, verb, where, shapes, number = case
+        stored, given = (node_with(where, Leaf(feature=shape)) for shape in shapes)
+        for index in places(verb, ground)[number % 6 :: 6]:
+            lab.start()
+            refuse("SET-8", Bench(lab, ground, stored), verb, index, given, form=form)
 
-    def attempt(index: Index) -> None:
-        refuse("SET-8", Bench(lab, ground, stored), verb, index, given, form=form)
-
-    every(lab, "SET-8", places(verb, ground)[:: 1 if place == "alone" else 2], attempt)
+    names = list(LEAF_AT)
+    cases = [
+        (ground, verb, place if (n + m) % 9 == 8 else names[(n + m + turn) % len(names)], shapes, n + turn)
+        for n, shapes in enumerate(SHAPES)
+        for m, (ground, verb) in enumerate(product(PARTLY, ("set", "assign")))
+    ]
+    every(lab, "SET-8", cases, attempt)
 
 
 @check("SET-8", examples=20, ground=grounds, verb=verbs, place=st.sampled_from(tuple(LEAF_AT)))
@@ -159,20 +153,37 @@ def a_batch_of_one_is_no_item(lab: Lab, ground: Ground, verb: str, place: str) -
 
 @check(
     "SET-9",
-    examples=30,
+    examples=4,
     given=anywhere,
-    ground=grounds,
-    verb=st.sampled_from(("set", "first", "assign")),
+    turn=st.integers(0, 8),
     form=forms,
     feature=st.sampled_from(((), (2,))),
 )
 def another_number_of_rows_is_refused(
-    lab: Lab, place: str, ground: Ground, verb: str, form: str, feature: tuple[int, ...]
+    lab: Lab, place: str, turn: int, form: str, feature: tuple[int, ...]
 ) -> None:
-    node, trailing = node_with(place, Leaf(feature=feature)), ground.trailing
-    rows = ground.rows if verb == "assign" else ground.capacity
+    def attempt(case: tuple[Ground, str, str, Index, int]) -> None:
+        ground, verb, where, index, count = case
+        node, lead = node_with(where, Leaf(feature=feature)), (count, *ground.trailing)
+        bench = Bench(lab, ground, node, fresh=verb == "first")
+        refuse("SET-9", bench, verb, index, node, form=form if count else "dense", lead=lead)
+
+    names = [*LEAF_AT, place]
+    cases: list[tuple[Ground, str, str, Index, int]] = []
+    for ground, verb in product(PARTLY, ("set", "first", "assign")):
+        rows = ground.rows if verb == "assign" else ground.capacity
+        for index in sequences(rows):
+            named = index.resolve(rows, ()).lead[0]
+            for count in sorted({1, named - 1, named + 1, 2 * named, ground.rows} - {named}):
+                where = "alone" if len(cases) % 2 else names[(len(cases) // 2 + turn) % len(names)]
+                cases.append((ground, verb, where, index, count))
+    every(lab, "SET-9", cases[turn % 2 :: 2], attempt)
+
+
+def sequences(rows: int) -> list[Index]:
+    """Indices of several rows, or of one that could be several."""
     ordered = tuple(range(rows))
-    indices = [
+    return [
         Index("range", (0, rows)),
         Index("list", ordered[::-1]),
         Index("tensor", ordered),
@@ -184,26 +195,6 @@ def another_number_of_rows_is_refused(
         Index("slice", (0, 2, None)),
         Index("slice", (None, None, 2)),
     ]
-
-    def attempt(case: tuple[Index, int]) -> None:
-        index, count = case
-        refuse(
-            "SET-9",
-            Bench(lab, ground, node, fresh=verb == "first"),
-            verb,
-            index,
-            node,
-            form=form if count else "dense",
-            lead=(count, *trailing),
-        )
-
-    cases = []
-    for index in indices:
-        named = index.resolve(rows, ()).lead[0]
-        cases += [
-            (index, count) for count in sorted({1, named - 1, named + 1, 2 * named, ground.rows} - {named})
-        ]
-    every(lab, "SET-9", cases[len(place) % 2 :: 2], attempt)
 
 
 @check(
