@@ -68,15 +68,17 @@ def play(lab: Lab, setup: Setup, *steps: Step) -> Trial:
 
 
 def _violates(lab: Lab, program: Program, found: Found) -> bool:
-    """Whether the control shows a violation in its last step, of whatever general requirement."""
+    """Whether the control shows the same violation in its last step, or does not get that far."""
     setup, steps = program
     control = Lab(lab.backend, Recorder(), lab.folder, lab.device)
+    number = -1
     try:
         trial = Trial(control, setup)
-        for step in steps:
+        for number, step in enumerate(steps):
             step.perform(trial)
-    except Found:
-        return True
+    except Found as other:
+        alike = {other.requirement, found.requirement} <= GENERAL or other.requirement == found.requirement
+        return alike or number < len(steps) - 1
     return False
 
 
@@ -99,7 +101,7 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
         if any(batch.layout == layout for batch in _batches(steps)):
             plain = partial(_without_layout, layout)
             yield requirement, (setup, [_each_batch(step, plain) for step in steps])
-    if setup.device == "auto" and found.requirement != "DEV-5" and not last.verb.startswith("refuse"):
+    if setup.device == "auto" and found.requirement not in ("DEV-5", "DEV-6", "DEV-9"):
         yield "DEV-5", (replace(setup, device="cpu"), steps)
     if found.requirement not in STATE or last.verb not in ("write", "assign", "read"):
         return
@@ -225,6 +227,8 @@ def _each_batch(step: Step, change: Callable[[Batch], Batch]) -> Step:
 def _index_controls(
     setup: Setup, before: list[Step], last: Step, index: Index, batch: Batch | None
 ) -> Iterator[tuple[str, Program]]:
+    if index.form == "cells" and last.verb == "assign":
+        return  # IDX-13 speaks of reading; an assignment answers to SET-16
     model = model_after(setup, before)
     span = model.for_writing(index) if last.verb == "write" else model.for_reading(index)
     plain, lead = index.plain(span)
