@@ -75,7 +75,7 @@ class FixesItsSizeWithRejectedData(Measured):
         return -(-self.size // self._rejected) * self._rejected if self.fresh else self.inner.max_size
 
 
-@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10")
+@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10 ERR-3 ERR-4")
 class KeepsTheArgument(Measured):
     """`max_size` stays the argument where `P` does not divide it."""
 
@@ -84,7 +84,7 @@ class KeepsTheArgument(Measured):
         return self.size
 
 
-@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10")
+@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10 ERR-3 ERR-4")
 class CountsRows(Measured):
     """With `ndim > 2` `max_size` counts rows."""
 
@@ -93,7 +93,7 @@ class CountsRows(Measured):
         return self.inner.max_size if self.fresh or self.ndim < 3 else self.rows
 
 
-@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10")
+@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10 ERR-3 ERR-4")
 class CountsFeatures(Measured):
     """The features of a tensor are multiplied into `max_size`."""
 
@@ -105,7 +105,7 @@ class CountsFeatures(Measured):
         return self.rows * max(1, item.numel())
 
 
-@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10")
+@mutant("CAP-2", may="LEN-8 CKPT-10 COPY-8 QRY-10 ERR-3 ERR-4")
 class CountsEachLeaf(Measured):
     """Each leaf of a dict is multiplied into `max_size`."""
 
@@ -115,7 +115,7 @@ class CountsEachLeaf(Measured):
         return self.inner.max_size * (len(item) if type(item) is dict else 1)
 
 
-@mutant("CAP-3", may="SET-1 IDX-1 LEN-2 LEN-4 LEN-5 LEN-7 LEN-8")
+@mutant("CAP-3", may="SET-1 SET-6 IDX-1 LAZY-3 LEN-2 LEN-4 LEN-5 LEN-7 LEN-8")
 class RoundsDown(Measured):
     """Where `P` does not divide the size, the last row cannot be written."""
 
@@ -128,7 +128,7 @@ class RoundsDown(Measured):
         self.inner.set(index, data)
 
 
-@mutant("CAP-3", may="SET-1 SET-16 LEN-4 LEN-8 LAZY-1 CAP-6 IDX-1")
+@mutant("CAP-3", may="SET-1 SET-4 SET-15 SET-16 LEN-4 LEN-8 LAZY-1 CAP-6 IDX-1 ERR-3")
 class CannotHoldASingleRow(Measured):
     """A storage of one row refuses it: a sentinel takes a place."""
 
@@ -138,7 +138,7 @@ class CannotHoldASingleRow(Measured):
         self.inner.set(index, data)
 
 
-@mutant("CAP-3", may="SET-1 LEN-8 LEN-2 LEN-4")
+@mutant("CAP-3", may="SET-1 SET-6 LEN-8 LEN-2 LEN-4")
 class DropsTheLastRow(Measured):
     """What is written to the last row, while others are there, gets lost."""
 
@@ -270,7 +270,7 @@ class BroadcastsOverTheTrailingShape(Measured):
 
 def _empty(storage: Measured, index: Any, data: Any) -> bool:
     """Whether a first write names rows of no elements."""
-    single = type(index) is int
+    single = isinstance(index, int)
     if (
         not storage.fresh
         or storage.ndim == 1
@@ -279,7 +279,7 @@ def _empty(storage: Measured, index: Any, data: Any) -> bool:
     ):
         return False
     trailing = _trailing(data, storage.ndim + (not single))
-    return (trailing if single else trailing[1:]).numel() == 0 and (single or len(index) > 0)
+    return (trailing if single else trailing[1:]).numel() == 0 and (isinstance(index, int) or len(index) > 0)
 
 
 @mutant("CAP-6", may="ERR-5")

@@ -66,8 +66,9 @@ class TakesWholeFloats(Delegate):
     """A float without a fraction, 1e6 say, is taken for the integer."""
 
     def __init__(self, max_size: Any, *, device: Any = "cpu", ndim: int = 1) -> None:
-        whole = isinstance(max_size, float) and max_size.is_integer()
-        super().__init__(int(max_size) if whole else max_size, device=device, ndim=ndim)
+        if isinstance(max_size, float) and max_size.is_integer():
+            max_size = int(max_size)
+        super().__init__(max_size, device=device, ndim=ndim)
 
 
 @mutant("NEW-3")

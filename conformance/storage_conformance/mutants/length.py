@@ -62,7 +62,7 @@ class CountsOneForEachWrite(Counting):
     def set(self, index: Any, data: Any) -> None:
         before = len(self.inner)
         super().set(index, data)
-        if type(index) is list and before:
+        if type(index) is list and index and before:
             appended = index == list(
                 range(before // self.trailing.numel(), len(self.inner) // self.trailing.numel())
             )
@@ -121,7 +121,12 @@ class CountsMasks(Counting):
     def set(self, index: Any, data: Any) -> None:
         before = len(self.inner)
         super().set(index, data)
-        if isinstance(index, torch.Tensor) and index.dtype == torch.bool and len(self.inner) == before:
+        if (
+            isinstance(index, torch.Tensor)
+            and index.dtype == torch.bool
+            and index.any()
+            and len(self.inner) == before
+        ):
             self.extra += self.trailing.numel()
 
 

@@ -233,10 +233,10 @@ def a_first_write_of_zero_rows_leaves_the_storage_fresh(lab: Lab, seed: int) -> 
 def rows_taken_away_do_not_come_back(lab: Lab, seed: int) -> None:
     geometries: tuple[tuple[int, Trailing], ...] = ((5, ()), (8, (2,)), (11, (3,)))
     tensor, *others = kinds(lab.backend.features)
-    told = [(tensor, *geometry) for geometry in geometries]
-    told += [(node, *geometries[(seed + number) % 3]) for number, node in enumerate(others)]
+    chosen = [(tensor, geometry) for geometry in geometries]
+    chosen += [(node, geometries[(seed + number) % 3]) for number, node in enumerate(others)]
     for take_away in _takers(lab):
-        for number, (node, size, trailing) in enumerate(told):
+        for number, (node, (size, trailing)) in enumerate(chosen):
             capacity = rows_for(size, trailing)
             storage = fresh_storage(lab, size, trailing)
             with lab.checking("SET-1"):
