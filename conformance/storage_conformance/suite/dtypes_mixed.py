@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from tensordict import TensorDict
 
+from storage_conformance.attribution import play
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
@@ -19,7 +20,7 @@ from storage_conformance.structure import Fields, Leaf, tensor_bytes
 from storage_conformance.subject import Literal, Subject
 from storage_conformance.suite.check import check
 from storage_conformance.suite.dtypes import COMPLEX, FLOATS, WHOLE
-from storage_conformance.trial import Setup, Trial, law
+from storage_conformance.trial import Setup, Step, law
 
 REQUIRED = (*FLOATS, *COMPLEX, *WHOLE)
 Number = int | float | complex
@@ -113,8 +114,9 @@ class _Written:
         self.mixture, self.nested, self.trailing = mixture, nested, trailing
         leaf = Leaf(mixture.held)
         node = Fields((("a", Leaf()), ("b", leaf))) if nested else leaf
-        self.trial = Trial(lab, Setup(3 * 2 ** len(trailing), 1 + len(trailing), trailing, node))
-        self.trial.write(Index("range", (0, 3)), Batch(node, (3, *trailing), seed=1))
+        setup = Setup(3 * 2 ** len(trailing), 1 + len(trailing), trailing, node)
+        first = Step("write", (Index("range", (0, 3)), Batch(node, (3, *trailing), seed=1)))
+        self.trial = play(lab, setup, first)
 
     def data(self, lead: tuple[int, ...]) -> Literal:
         dtype, value = self.mixture.given, self.mixture.value
@@ -138,6 +140,8 @@ class _Written:
     def stored(self, row: int) -> Number:
         value = self.trial.storage.get(row)
         leaf = value["b"] if self.nested else value
+        if not isinstance(leaf, torch.Tensor):
+            raise Violation(f"a {type(leaf).__name__} came back for a tensor")
         return leaf.reshape(-1)[-1].item()
 
 

@@ -19,10 +19,10 @@ from storage_conformance.structure import Fields, Leaf
 from storage_conformance.subject import Literal, Subject
 from storage_conformance.suite.check import check
 from storage_conformance.suite.data import SCALAR
-from storage_conformance.suite.entities import NODE, Audience, Journal, Plain, assignable, elements
+from storage_conformance.suite.entities import NODE, Audience, Journal, Plain, assignable
 from storage_conformance.suite.picture import Picture, picture
 from storage_conformance.suite.states import Shape, capacity_of
-from storage_conformance.suite.stories import SHAPES, all_of, places
+from storage_conformance.suite.stories import SHAPES, all_of, elements, places
 from storage_conformance.trial import Setup, Trial, law
 
 

@@ -20,10 +20,10 @@ from storage_conformance.subject import Literal, Subject
 from storage_conformance.suite.check import check
 from storage_conformance.suite.data import SCALAR, VECTOR, step
 from storage_conformance.suite.data_optional import TREES
-from storage_conformance.suite.entities import Journal, Plain, elements
+from storage_conformance.suite.entities import Journal, Plain
 from storage_conformance.suite.picture import Picture, picture
 from storage_conformance.suite.states import FLAT, Shape, capacity_of, holds, make, states, written
-from storage_conformance.suite.stories import SHAPES, all_of, places
+from storage_conformance.suite.stories import SHAPES, all_of, elements, places
 
 Look = tuple[str, Callable[[Subject], object]]
 

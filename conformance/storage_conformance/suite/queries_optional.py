@@ -15,9 +15,9 @@ from storage_conformance.structure import Fields, Leaf, Record
 from storage_conformance.subject import Literal
 from storage_conformance.suite.check import check
 from storage_conformance.suite.data import SCALAR, VECTOR, step
-from storage_conformance.suite.entities import NODE, Audience, assignable, elements
+from storage_conformance.suite.entities import NODE, Audience, assignable
 from storage_conformance.suite.states import Shape, capacity_of
-from storage_conformance.suite.stories import SHAPES, Story, all_of, places, stories, tell
+from storage_conformance.suite.stories import SHAPES, Story, all_of, elements, places, stories, tell
 from storage_conformance.trial import Setup, Trial
 
 

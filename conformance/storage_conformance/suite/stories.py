@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import product
+from math import prod
 from typing import Any
 
 from hypothesis import strategies as st
@@ -24,7 +26,18 @@ from storage_conformance.structure import Node
 from storage_conformance.subject import Program
 from storage_conformance.trial import INDEX_REQUIREMENTS, Setup, Step
 
-__all__ = ["ROWS_ONLY", "SHAPES", "Story", "all_of", "places", "refused_everywhere", "stories", "tell"]
+__all__ = [
+    "ROWS_ONLY",
+    "SHAPES",
+    "Story",
+    "all_of",
+    "elements",
+    "places",
+    "refused_everywhere",
+    "stories",
+    "tell",
+    "tour",
+]
 
 SHAPES: tuple[tuple[int, tuple[int, ...]], ...] = ((5, ()), (1, ()), (10, (3,)), (9, (2, 2)))
 """`max_size` and trailing shape: capacities of 5, 1, 4 and 3 rows, the last two rounded up."""
@@ -48,6 +61,8 @@ _ABOUT_ANY_DATA = frozenset(
     }
 )
 
+PlainNode = Callable[[Node], Node]
+PlainBatch = Callable[[Batch], Batch]
 Make = Callable[[Node, tuple[int, ...], int], Batch]
 
 
@@ -58,30 +73,39 @@ class Story:
     setup: Setup
     steps: tuple[Step, ...] = field(repr=False)
 
-    def play(self, lab: Lab, requirement: str, plain: Callable[[Node], Node]) -> None:
+    def play(self, lab: Lab, requirement: str, plain: PlainNode, ordinary: PlainBatch) -> None:
         """Runs it beside the model, see `tell`."""
         try:
             play(lab, self.setup, *self.steps)
         except Found as found:
-            if found.requirement in _ABOUT_ANY_DATA and self._does_well(lab, plain):
+            neighbour = requirement.startswith("DTYPE-") and found.requirement.startswith("DTYPE-")
+            about_data = found.requirement in _ABOUT_ANY_DATA or neighbour
+            if about_data and self._with(plain, ordinary).does_well(lab):
                 raise Found(requirement, found.cause) from found
             raise
         lab.recorder.evaluations[requirement] += 1
 
-    def _does_well(self, lab: Lab, plain: Callable[[Node], Node]) -> bool:
-        node = plain(self.setup.node)
-
-        def dense(argument: Any) -> Any:
-            return replace(argument, node=node, form="dense") if isinstance(argument, Batch) else argument
-
-        steps = [
-            Step(step.verb, tuple(dense(argument) for argument in step.arguments)) for step in self.steps
-        ]
+    def does_well(self, lab: Lab) -> bool:
+        """Whether it meets no violation; nothing is recorded."""
         try:
-            play(Lab(lab.backend, Recorder(), lab.folder, lab.device), replace(self.setup, node=node), *steps)
+            play(Lab(lab.backend, Recorder(), lab.folder, lab.device), self.setup, *self.steps)
         except Found:
             return False
         return True
+
+    def _with(self, plain: PlainNode, ordinary: PlainBatch) -> Story:
+        node = plain(self.setup.node)
+
+        def changed(argument: Any) -> Any:
+            return ordinary(replace(argument, node=node)) if isinstance(argument, Batch) else argument
+
+        steps = [Step(step.verb, tuple(map(changed, step.arguments))) for step in self.steps]
+        return Story(replace(self.setup, node=node), tuple(steps))
+
+
+def dense(batch: Batch) -> Batch:
+    """The same items in dense tensors."""
+    return replace(batch, form="dense")
 
 
 def stories(
@@ -106,7 +130,9 @@ def stories(
     return st.tuples(*(_story(nodes, make, shape, listeners, stacked, reads) for shape in shapes))
 
 
-def tell(lab: Lab, requirement: str, tales: Iterable[Story], plain: Callable[[Node], Node]) -> None:
+def tell(
+    lab: Lab, requirement: str, tales: Iterable[Story], plain: PlainNode, ordinary: PlainBatch = dense
+) -> None:
     """Runs stories beside the model, all of them.
 
     A violation of what holds for any data goes to `requirement` if the same calls do well with plain data: what sets
@@ -116,9 +142,10 @@ def tell(lab: Lab, requirement: str, tales: Iterable[Story], plain: Callable[[No
         lab: the lab.
         requirement: what the stories are about.
         tales: the stories.
-        plain: a structure without what the requirement speaks of; the form of the data becomes dense as well.
+        plain: a structure without what the requirement speaks of.
+        ordinary: data without what the requirement speaks of.
     """
-    all_of(lab, requirement, [partial(tale.play, lab, requirement, plain) for tale in tales])
+    all_of(lab, requirement, [partial(tale.play, lab, requirement, plain, ordinary) for tale in tales])
 
 
 def all_of(lab: Lab, requirement: str, acts: Iterable[Callable[[], object]]) -> None:
@@ -134,6 +161,74 @@ def all_of(lab: Lab, requirement: str, acts: Iterable[Callable[[], object]]) -> 
     if first is not None:
         lab.program = first[1]
         raise first[0]
+
+
+def tour(
+    nodes: Iterable[Node],
+    *,
+    make: Make = Batch,
+    shapes: tuple[tuple[int, tuple[int, ...]], ...] = SHAPES,
+    stacked: bool = False,
+    seed: int = 0,
+) -> list[Story]:
+    """One story for each shape and structure, without luck: all rows written, some again, and read by every index.
+
+    Args:
+        nodes: structures of an item.
+        make: the data for a structure, a leading shape and a seed.
+        shapes: `max_size` and trailing shape of each story.
+        stacked: whether the data are lists or lazy stacks, which only an index of several rows can take.
+        seed: of the data; also turns the kinds of indices round.
+    """
+    found = []
+    for number, ((size, trailing), node) in enumerate(product(shapes, list(nodes)), seed):
+        rows = -(-size // prod(trailing))
+        last = (rows - 1,)
+        all_rows = (
+            Index("range", (0, rows)),
+            _listed(rows),
+            Index("slice", (0, rows, None)),
+            _listed(rows, "tensor"),
+        )
+        one_row = (
+            Index("list", last),
+            Index("slice", (rows - 1, rows, None)),
+            Index("tensor", last),
+            at(rows - 1),
+        )
+        first, again = all_rows[number % 4], one_row[number % (3 if stacked else 4)]
+        corrected = Index("list", (0,)) if stacked else at(-1)
+        lead = trailing if again.form == "int" else (1, *trailing)
+        steps = [
+            Step("write", (first, make(node, (rows, *trailing), seed))),
+            Step("write", (again, make(node, lead, seed + 3))),
+            Step("write", (all_rows[(number + 1) % 4], make(node, (rows, *trailing), seed + 5))),
+            Step("assign", (corrected, make(node, (1, *trailing) if stacked else trailing, seed + 4))),
+        ]
+        indices = [
+            *places(rows),
+            at(-1),
+            Index("list", (rows - 1, 0)),
+            Index("grid", ((2, 1), (0, rows - 1))),
+            Index("list"),
+        ]
+        steps += [Step("read", (index, "grad", "get")) for index in [*indices, *elements(trailing)]]
+        found.append(Story(Setup(size, 1 + len(trailing), trailing, node), tuple(steps)))
+    return found
+
+
+def _listed(rows: int, form: str = "list") -> Index:
+    return Index(form, tuple(range(rows)))
+
+
+def elements(trailing: tuple[int, ...]) -> list[Index]:
+    """Indices of single elements, for a storage that was written before."""
+    if not trailing:
+        return []
+    inner = tuple(Index("int", (size - 1,)) for size in trailing)
+    column = Index("tuple", (Index("slice", (None, None, None)), *inner))
+    points = Index("tuple", tuple(Index("tensor", (0, 0)) for _ in range(1 + len(trailing))))
+    return [Index("tuple", (Index("int", (0,)), *inner)), column, points]
 
 
 @st.composite
