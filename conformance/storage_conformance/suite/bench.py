@@ -411,15 +411,16 @@ class Bench:
         try:
             for step in steps:
                 verbs: dict[str, Any] = {"write": bench.set, "assign": bench.assign, "read": bench.get}
-                verbs[step.verb]("IDX-20", *step.arguments)  # which is not traced any further
+                data = [argument for argument in step.arguments[1:] if isinstance(argument, Batch)]
+                verbs[step.verb]("IDX-20", step.arguments[0], *data)  # which is not traced any further
         except Found:
             return True
         return False
 
     def _with_plain_index(self, step: Step) -> Step:
-        index, *data = step.arguments
-        plain, lead = index.plain(self._addressed(step))
-        return Step(step.verb, (plain, *(batch.reshaped(lead) for batch in data)))
+        plain, lead = step.arguments[0].plain(self._addressed(step))
+        data = step.arguments[1]
+        return Step(step.verb, (plain, data.reshaped(lead) if isinstance(data, Batch) else data))
 
     def _addressed(self, step: Step) -> Span:
         index = step.arguments[0]
@@ -428,12 +429,9 @@ class Bench:
 
 def _plain(step: Step) -> Step:
     """The step with dense data in new memory, in the plain mode and spelling."""
-    data = (
-        replace(batch, layout="plain", form="dense")
-        for batch in step.arguments[1:]
-        if isinstance(batch, Batch)
-    )
-    return Step(step.verb, (step.arguments[0], *data))
+    index, second = step.arguments[:2]
+    plain = replace(second, layout="plain", form="dense") if isinstance(second, Batch) else "grad"
+    return Step(step.verb, (index, plain))
 
 
 def every(lab: Lab, requirement: str, cases: Iterable[Case], act: Callable[[Case], None]) -> None:
