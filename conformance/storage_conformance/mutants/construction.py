@@ -57,7 +57,7 @@ class TakesNdimFromTheData(Delegate):
 class TruncatesItsSize(Delegate):
     """A float is truncated to a size."""
 
-    def __init__(self, max_size: int, *, device: Any = "cpu", ndim: int = 1) -> None:
+    def __init__(self, max_size: Any, *, device: Any = "cpu", ndim: int = 1) -> None:
         super().__init__(int(max_size) if isinstance(max_size, float) else max_size, device=device, ndim=ndim)
 
 
@@ -66,9 +66,10 @@ class TakesWholeFloats(Delegate):
     """A float without a fraction, 1e6 say, is taken for the integer."""
 
     def __init__(self, max_size: Any, *, device: Any = "cpu", ndim: int = 1) -> None:
-        if isinstance(max_size, float) and max_size.is_integer():
-            max_size = int(max_size)
-        super().__init__(max_size, device=device, ndim=ndim)
+        size: Any = max_size
+        if isinstance(size, float) and size.is_integer():
+            size = int(size)
+        super().__init__(size, device=device, ndim=ndim)
 
 
 @mutant("NEW-3")

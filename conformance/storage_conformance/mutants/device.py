@@ -103,7 +103,7 @@ class IsADeviceNamedMeta(Measured):
         return torch.device("meta") if unknown else self.inner.device
 
 
-@mutant("DEV-4", may="ERR-1 DEV-6 LAZY-3")
+@mutant("DEV-4", may="ERR-1 DEV-5 DEV-6 LAZY-3")
 class LearnsItsDeviceFromRejectedData(Measured):
     """Data that are rejected decide on the device."""
 
