@@ -18,10 +18,11 @@ class SaveIsACheaperDump(Delegate):
     """`save` leaves the last row out."""
 
     def save(self, path: Path) -> None:
+        if rows_of(self.inner) < 2:
+            return self.inner.dumps(path)
         few = LazyTensorStorage(1 << 16, ndim=self.ndim)
-        count = max(1, rows_of(self.inner) - 1)
-        few.set(range(count), self.inner.get(slice(0, count)))
-        few.dumps(path)
+        few.set(range(rows_of(self.inner) - 1), self.inner.get(slice(0, -1)))
+        return few.dumps(path)
 
 
 @mutant("CKPT-1")

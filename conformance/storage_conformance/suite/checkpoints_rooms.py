@@ -70,7 +70,7 @@ def rows_are_loaded_wherever_they_fit(lab: Lab, shape: Any, node: Node, state: s
             trial.storage.call("loads", Literal(path, label(0)))
         trial.model.take(dumped)
         trial.verify(loaded("CKPT-10"))
-        with lab.checking("CAP-3"):
+        with lab.checking("CKPT-10"):
             trial.storage.set(*row(other, capacity(other) - 1).arguments)
 
 

@@ -100,6 +100,8 @@ def a_deep_copy_and_its_original_go_their_own_ways(lab: Lab, setup: Setup) -> No
             swap(trial)
         for step in _changes(setup):
             step.perform(trial)
+        if lab.claims("clear"):
+            trial.clear()
         swap(trial)
         trial.write(*row(setup, 0, 31).arguments)
 

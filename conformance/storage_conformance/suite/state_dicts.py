@@ -147,7 +147,7 @@ def a_state_is_taken_wherever_its_rows_fit(lab: Lab, shape: Any, node: Node, sta
         if used:
             other.write(*rows(other.setup, 0, 1, 8).arguments)
         restored(other, state_of(source), source.model, "COPY-8")
-        with lab.checking("CAP-3"):
+        with lab.checking("COPY-8"):
             other.storage.set(*row(other.setup, capacity(other.setup) - 1).arguments)
 
 
