@@ -66,10 +66,8 @@ class TakesWholeFloats(Delegate):
     """A float without a fraction, 1e6 say, is taken for the integer."""
 
     def __init__(self, max_size: Any, *, device: Any = "cpu", ndim: int = 1) -> None:
-        size: Any = max_size
-        if isinstance(size, float) and size.is_integer():
-            size = int(size)
-        super().__init__(size, device=device, ndim=ndim)
+        whole = isinstance(max_size, float) and max_size.is_integer()
+        super().__init__(int(max_size) if whole else max_size, device=device, ndim=ndim)
 
 
 @mutant("NEW-3")
