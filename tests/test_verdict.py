@@ -23,7 +23,7 @@ def requirement(level: str) -> Requirement:
         ("MUST", 3, None, None, Policy(), "pass", False),
         ("MUST", 3, FAILURE, None, Policy(), "fail", True),
         ("MUST", 0, None, None, Policy(), "not exercised", True),
-        ("MUST", 0, None, KNOWN, Policy(), "not exercised", True),
+        ("MUST", 0, None, KNOWN, Policy(), "deviation", False),
         ("MUST", 3, FAILURE, KNOWN, Policy(), "deviation", False),
         ("MUST", 3, None, KNOWN, Policy(), "stale", True),
         ("MUST", 3, None, KNOWN, Policy(exact_list=False), "pass", False),
