@@ -68,7 +68,6 @@ def structures(features: frozenset[str], *, one_dimension: bool) -> st.SearchStr
         flat,
         nested,
         step,
-        st.just(Fields(())),
         record("LongStep", obs=leaf, reward=leaf, done=leaf),
         record("Transition", step=step, value=leaf).filter(_same_extra),
         st.builds(Fields, fields([("step", step), ("b", leaf)]), st.just(())),

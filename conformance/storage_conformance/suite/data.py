@@ -73,7 +73,7 @@ def items_without_dimensions_are_items(lab: Lab, size: int) -> None:
         storage = lab.make(size)
         storage.set(0, Literal(torch.tensor(5.0), "torch.tensor(5.0)"))
         found = storage.get(0)
-        if type(found) is not torch.Tensor or found.shape != () or found.item() != 5.0:
+        if not isinstance(found, torch.Tensor) or found.shape != () or found.item() != 5.0:
             raise Violation(
                 f"the item is {found!r}, a {type(found).__name__}",
                 claim="storage.get(0) == 5.0",
