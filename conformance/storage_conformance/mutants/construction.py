@@ -61,13 +61,16 @@ class TruncatesItsSize(Delegate):
         super().__init__(int(max_size) if isinstance(max_size, float) else max_size, device=device, ndim=ndim)
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
 @mutant("NEW-3")
 class TakesWholeFloats(Delegate):
     """A float without a fraction, 1e6 say, is taken for the integer."""
 
     def __init__(self, max_size: Any, *, device: Any = "cpu", ndim: int = 1) -> None:
-        whole = isinstance(max_size, float) and max_size.is_integer()
-        super().__init__(int(max_size) if whole else max_size, device=device, ndim=ndim)
+        super().__init__(int(max_size) if _is_whole(max_size) else max_size, device=device, ndim=ndim)
 
 
 @mutant("NEW-3")
