@@ -39,6 +39,12 @@ def leafless_items_do_not_fit_beyond_the_capacity(lab: Lab, form: str, size: int
         )
 
 
+@check("LAZY-6", examples=4, size=st.integers(1, 3))
+def no_leafless_items_leave_it_fresh(lab: Lab, size: int) -> None:
+    for index in (Index("range", (0, 0)), Index("slice", (0, 0, None)), Index("tensor"), Index("list")):
+        play(lab, Setup(size, node=LEAFLESS), Step("write_nothing", (index, Batch(LEAFLESS, (0,)))))
+
+
 @check("GET-1", examples=16, form=BEYOND, size=st.integers(2, 4))
 def leafless_items_cannot_be_read_beyond_the_length(lab: Lab, form: str, size: int) -> None:
     for readable in (size - 1, size):
