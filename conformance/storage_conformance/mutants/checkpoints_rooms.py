@@ -34,7 +34,7 @@ class _Labelled(Delegate):
         return int(first)
 
 
-@mutant("CKPT-10", may="CKPT-5 CKPT-22")
+@mutant("CKPT-10", may="CKPT-5 CKPT-9")
 class CapacitiesMustBeEqual(_Labelled):
     """A load is refused where the sizes differ."""
 
@@ -44,7 +44,7 @@ class CapacitiesMustBeEqual(_Labelled):
         self.inner.loads(path)
 
 
-@mutant("CKPT-10", may="CKPT-5 CKPT-22")
+@mutant("CKPT-10", may="CKPT-5 CKPT-9")
 class CapacitiesMustNotGrow(_Labelled):
     """A load is refused where this storage is larger than the one that wrote the dump."""
 
@@ -54,7 +54,7 @@ class CapacitiesMustNotGrow(_Labelled):
         self.inner.loads(path)
 
 
-@mutant("CKPT-10")
+@mutant("CKPT-10", may="CKPT-9")
 class UsedStoragesMustNotBeSmaller(_Labelled):
     """A load is refused where this storage is smaller than the one that wrote the dump, and holds rows."""
 

@@ -13,7 +13,7 @@ from storage_conformance.mutants.delegate import Delegate
 from storage_conformance.mutants.mutant import mutant
 
 
-@mutant("CKPT-18", may="CKPT-6 CKPT-9 CKPT-19")
+@mutant("CKPT-18", may="CKPT-5 CKPT-6 CKPT-8 CKPT-9 CKPT-10 CKPT-19 CKPT-23")
 class DumpsStayOpen(Delegate):
     """A dump is a file that the storage keeps mapped and writes on to."""
 
@@ -36,7 +36,7 @@ class DumpsStayOpen(Delegate):
             self.inner.dumps(self.mapped)
 
 
-@mutant("CKPT-18", may="CKPT-20")
+@mutant("CKPT-18", may="CKPT-5 CKPT-6 CKPT-9 CKPT-23")
 class AssignmentsReachTheDump(Delegate):
     """Assignments, and not other writes, go on to the file of the last dump, with several dimensions."""
 
@@ -63,20 +63,20 @@ class LoadsMapTheDump(Delegate):
         self.mapped = path
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.inner.load_state_dict(state)
         self.mapped = None
+        self.inner.load_state_dict(state)
 
     def clear(self) -> None:
         self.inner.clear()
         self.mapped = None
 
     def set(self, index: Any, data: Any) -> None:
-        self.inner.set(index, data)
         self.mapped = None
+        self.inner.set(index, data)
 
     def __setitem__(self, index: Any, data: Any) -> None:
-        self.inner[index] = data
         self.mapped = None
+        self.inner[index] = data
 
     def get(self, index: Any) -> Any:
         if self.mapped is not None:

@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import torch
 from hypothesis import strategies as st
 
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Raised, Violation
+from storage_conformance.recorder import Found, Violation
 from storage_conformance.structure import Node
 from storage_conformance.subject import Literal
 from storage_conformance.suite.check import check
@@ -148,15 +149,17 @@ def structures(features: frozenset[str]) -> list[Setup]:
 
 def damages(lab: Lab, source: Trial, kinds: Callable[[Path], Iterator[Damage]]) -> Iterator[Path]:
     """Copies of the dump of `source`, each damaged in one place; the program shown says how."""
-    dump, program = source.dumps[0][0], list(lab.program.lines)
+    dump, lines = source.dumps[0][0], list(source.storage.program.lines)
     for name in files_of(dump):
         for damage in kinds(dump / name):
-            lab.program.lines[:] = program
+            lab.program = source.storage.program
+            lab.program.lines[:] = lines
             copy = copied(lab, dump)
             damage.act(copy / name)
             lab.program.add("{}", Literal(None, damage.text.replace("{}", shown_file(name))))
             yield copy
             removed(copy)
+    source.storage.program.lines[:] = lines
 
 
 def refused_or_exact(
@@ -169,12 +172,15 @@ def refused_or_exact(
     for copy in damages(lab, source, kinds):
         trial = sequel(lab, source, setup, *([rows(setup, 0, 2, 20)] if used else []))
         with lab.checking(requirement):
-            try:
-                trial.storage.call("loads", Literal(copy, label(0)))
-            except Raised:
+            if error_of(partial(trial.storage.call, "loads", Literal(copy, label(0)))) is not None:
                 continue
+        lab.program.precede("with refused(): ")
         trial.model.take(dumped)
-        trial.verify(law(requirement))
+        try:
+            trial.verify(law(requirement))
+        except Found as found:
+            # What the storage holds now would be the wrong thing to ask of one that refuses.
+            raise Found(found.requirement, Violation(found.message)) from found
 
 
 def _cases(features: frozenset[str]) -> dict[str, st.SearchStrategy[Any]]:
@@ -259,17 +265,16 @@ def booby_trapped(content: bytes, marker: Path) -> Iterator[Payload]:
             content[:start] + bomb, f"(lambda f: f.write_bytes(f.read_bytes()[:{start}] + {shown}))({{}})"
         )
     if _ENCODED.search(content):
-        yield Payload(
-            _ENCODED.sub(base64.b64encode(bomb), content),
-            f"... # base64 of {shown} for that of the pickle in {{}}",
-        )
+        encoded = f'__import__("base64").b64encode({shown})'
+        text = f'(lambda f: f.write_bytes(__import__("re").sub({_ENCODED.pattern!r}, {encoded}, f.read_bytes())))({{}})'
+        yield Payload(_ENCODED.sub(base64.b64encode(bomb), content), text)
 
 
 @check("CKPT-17", examples=40, given=_cases)
 def no_pickle_of_a_dump_is_loaded(lab: Lab, setup: Setup, used: bool) -> None:
     source = shelved(lab, setup, *filled(setup, "full", 3))
     load_aside(source, *source.dumps[0], "CKPT-5")
-    dump, marker, program = source.dumps[0][0], lab.path(), list(lab.program.lines)
+    dump, marker, lines = source.dumps[0][0], lab.path(), list(source.storage.program.lines)
     names = files_of(dump)
     attempts = [([name], payload) for payload in harmful(marker) for name in names]
     attempts += [(names, payload) for payload in harmful(marker) if len(names) > 1]
@@ -277,14 +282,15 @@ def no_pickle_of_a_dump_is_loaded(lab: Lab, setup: Setup, used: bool) -> None:
         ([name], payload) for name in names for payload in booby_trapped((dump / name).read_bytes(), marker)
     ]
     for replaced, payload in attempts:
-        lab.program.lines[:] = program
+        lab.program = source.storage.program
+        lab.program.lines[:] = lines
         copy = copied(lab, dump)
         for name in replaced:
             (copy / name).write_bytes(payload.content)
             lab.program.add("{}", Literal(None, payload.text.replace("{}", shown_file(name))))
         trial = sequel(lab, source, setup, *([rows(setup, 0, 2, 20)] if used else []))
         with lab.checking("CKPT-17"):
-            error_of(lambda: trial.storage.call("loads", Literal(copy, label(0))))  # noqa: B023  called at once
+            error_of(partial(trial.storage.call, "loads", Literal(copy, label(0))))
             lab.program.precede("with contextlib.suppress(Exception): ")
             if marker.exists():
                 raise Violation(

@@ -206,8 +206,9 @@ def values_survive_a_load_into_another_dtype(lab: Lab, dtypes: tuple[torch.dtype
         with lab.checking("CKPT-24"):
             trial.verify(law("ERR-3"))
         return
+    lab.program.precede("with refused(): ")
     with lab.checking("CKPT-24"):
-        value = trial.storage.get(slice(0, 3))
+        value = trial.storage.peek(slice(0, 3))
         for name, actual, expected in zip("ab", tensors(value), batch.values, strict=True):
             _same_values(name, actual, expected)
 
@@ -219,13 +220,8 @@ def _same_values(name: str, actual: torch.Tensor, expected: torch.Tensor) -> Non
         raise Violation(
             f"leaf {name!r} has shape {list(actual.shape)} after the load, expected {list(expected.shape)}"
         )
-    for n, (got, want) in enumerate(
-        zip(actual.reshape(-1).tolist(), expected.reshape(-1).tolist(), strict=True)
-    ):
+    for got, want in zip(actual.reshape(-1).tolist(), expected.reshape(-1).tolist(), strict=True):
         if abs(got - want) > precision * abs(want):
             raise Violation(
-                f"leaf {name!r} of {actual.dtype} holds {got} after the load of {want} of {expected.dtype}",
-                claim=f"abs(storage.get(slice(0, 3))[{name!r}].reshape(-1).tolist()[{n}] - {want}) "
-                f"<= {precision * abs(want)}",
-                actual=str(abs(got - want)),
+                f"leaf {name!r} of {actual.dtype} holds {got} after the load of {want} of {expected.dtype}"
             )

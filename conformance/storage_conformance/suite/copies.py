@@ -176,6 +176,6 @@ def a_copy_does_not_tell_the_entities_of_the_original(lab: Lab, shape: Any, stat
         if journal:
             raise Violation(
                 f"{journal[0].name}, attached to the original, was told of a write to the copy",
-                claim="not calls of entity0",
+                claim=f"told({journal[0].name}) == 0",
                 actual=str(len(journal)),
             )

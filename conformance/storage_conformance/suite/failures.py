@@ -183,6 +183,7 @@ def raises_a_known_error(lab: Lab, act: Callable[[], Any]) -> None:
     """If a call raises, then an exception that callers can expect."""
     error = error_of(act)
     if error is not None:
+        lab.program.precede("with refused(): ")
         lab.allowed(error)
 
 
