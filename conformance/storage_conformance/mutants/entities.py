@@ -196,7 +196,7 @@ class ForgetsAttachmentsAtAWrite(Relaying):
         super().tell(index)
 
 
-@mutant("OBS-7", may="OBS-13")
+@mutant("OBS-7", may="OBS-1 OBS-13")
 class ComparesEntities(Relaying):
     """Of two entities that are equal the second one is not attached."""
 

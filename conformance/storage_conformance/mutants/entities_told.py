@@ -113,9 +113,9 @@ class TellsAllRows(Relaying):
     """With `ndim == 1` all readable rows are told of any write."""
 
     def tell(self, index: torch.Tensor) -> None:
-        super().tell(
-            torch.arange(self.inner.shape[0]) if index.dim() == 1 and self.operation == "set" else index
-        )
+        shape = self.inner.shape
+        more = index.dim() == 1 and self.operation == "set"
+        super().tell(torch.arange(shape[0]) if shape is not None and more else index)
 
 
 @mutant("OBS-9")
@@ -173,7 +173,7 @@ class TellsCoordinatesAsSmallIntegers(Relaying):
         super().tell(index.int() if index.dim() == 2 else index)
 
 
-@mutant("OBS-11", may="OBS-1")
+@mutant("OBS-11", may="OBS-1 OBS-12")
 class TellsOfRefusedWrites(Relaying):
     """Entities are told of a write that was refused."""
 
@@ -216,7 +216,7 @@ class TellsOfReads(Relaying):
         return found
 
 
-@mutant("OBS-11")
+@mutant("OBS-11", may="OBS-12")
 class TellsOfFailedLoads(Relaying):
     """Entities are told of a load that raised."""
 

@@ -22,7 +22,7 @@ class _Rows(Delegate):
         return self.inner.shape[0] if self.inner.shape is not None else 0
 
 
-@mutant("QRY-1", may="QRY-7 QRY-8 OBS-5 COPY-1 COPY-3 CKPT-21")
+@mutant("QRY-1", may="QRY-7 QRY-8 GET-5 COPY-1 COPY-3 CKPT-21")
 class MovesTheLastRowByReading(Delegate):
     """A read of one row makes it the last-written one."""
 
@@ -85,7 +85,7 @@ class ForgetsTheLastRowWhenPrinted(Delegate):
         return None if self.printed else self.inner.last_row
 
 
-@mutant("QRY-1", may="LAZY-3 LAZY-6 ERR-1 QRY-2 QRY-3 GET-4")
+@mutant("QRY-1", may="CAP-1 LAZY-3 LAZY-6 ERR-1 QRY-2 QRY-3 GET-4")
 class IsRoundedUpByALook(_Rows):
     """A look at the shape of a fresh storage with `ndim > 1` rounds its size up."""
 
@@ -102,7 +102,7 @@ class IsRoundedUpByALook(_Rows):
         return self.inner.max_size + (1 if self.looked and self.inner.shape is None else 0)
 
 
-@mutant("QRY-1", may="IDX-10 GET-2 SET-2 GET-5")
+@mutant("QRY-1", may="IDX-10 GET-2 SET-2 GET-5 DATA-1")
 class ZeroesWhatAMaskPassesOver(_Rows):
     """A read by a mask sets the rows that are not selected to zero."""
 

@@ -13,7 +13,7 @@ from storage_conformance.mutants.mutant import mutant
 
 __all__: list[str] = []
 
-STATE = "ERR-1 ERR-2 QRY-1"
+STATE = "ERR-1 ERR-2 QRY-1 OBS-12"
 
 
 class _Remembering(Delegate):
@@ -27,7 +27,7 @@ class _Remembering(Delegate):
         return right
 
     def set(self, index: Any, data: Any) -> None:
-        written = _written(self.inner, index)
+        written = _written(index)
         self.inner.set(index, data)
         if written and self.inner.last_row is not None:
             self.row = self.last(index, self.inner.last_row)
@@ -49,13 +49,11 @@ class _Remembering(Delegate):
         return self.row
 
 
-def _written(inner: LazyTensorStorage, index: Any) -> bool:
+def _written(index: Any) -> bool:
     """Whether an index names any row."""
-    return (
-        not (isinstance(index, list | range) and not len(index)) and index != slice(0, 0)
-        if not isinstance(index, torch.Tensor)
-        else index.numel() > 0
-    )
+    if isinstance(index, torch.Tensor):
+        return index.numel() > 0
+    return bool(len(index)) if isinstance(index, list | range) else index != slice(0, 0)
 
 
 @mutant("QRY-7", may=STATE)
@@ -136,7 +134,7 @@ class HasALastRowWhileFresh(_Remembering):
         return 0 if self.inner.shape is None else self.row
 
 
-@mutant("QRY-8", may="OBS-2 ERR-2")
+@mutant("QRY-8", may="OBS-2 OBS-12 ERR-2")
 class MovesTheLastRowByAssigning(_Remembering):
     """An assignment to one row makes it the last one."""
 
@@ -146,7 +144,7 @@ class MovesTheLastRowByAssigning(_Remembering):
             self.row = index % self.inner.shape[0]
 
 
-@mutant("QRY-8", may="OBS-2 ERR-2")
+@mutant("QRY-8", may="OBS-2 OBS-12 ERR-2")
 class ForgetsTheLastRowByAssigning(_Remembering):
     """After an assignment by a mask there is no last row."""
 
@@ -156,7 +154,7 @@ class ForgetsTheLastRowByAssigning(_Remembering):
             self.row = None
 
 
-@mutant("QRY-9", may="QRY-7 ERR-1 COPY-3")
+@mutant("QRY-9", may="QRY-7 ERR-1 COPY-3 OBS-12")
 class KeepsTheLastRow(_Remembering):
     """`clear` keeps the last row."""
 

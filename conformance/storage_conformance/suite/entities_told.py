@@ -43,25 +43,29 @@ def every_load_is_told_with_all_rows(lab: Lab) -> None:
         audience.load(audience.dump(rows)[0], verb)
         told = list(audience.journal)
         audience.expect("OBS-3", "first", "second")
-        with lab.checking("OBS-3"):
-            for name, index in told:
+        for name, index in told:
+            with lab.checking("OBS-10" if shape[1] else "OBS-9"):
+                _check_form(index, shape[1])
+            with lab.checking("OBS-3"):
                 _check_all_rows(name, index, rows, shape[1])
 
     all_of(lab, "OBS-3", [partial(load, shape, *case) for shape in SHAPES for case in _loads(shape)])
 
 
-def _check_all_rows(name: str, index: Any, rows: int, trailing: tuple[int, ...]) -> None:
-    if not isinstance(index, torch.Tensor) or index.dim() != (2 if trailing else 1):
-        raise Violation(
-            f"{name} was told {index!r:.80}, expected a tensor with {2 if trailing else 1} dimensions"
-        )
+def _check_form(index: Any, trailing: tuple[int, ...]) -> None:
+    if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.device.type != "cpu":
+        raise Violation(f"mark_update got {index!r:.80} after a load, expected an int64 tensor on the CPU")
+    if index.dim() != (2 if trailing else 1) or (trailing and index.shape[1] != 1 + len(trailing)):
+        raise Violation(f"mark_update got shape {list(index.shape)} after a load")
+
+
+def _check_all_rows(name: str, index: torch.Tensor, rows: int, trailing: tuple[int, ...]) -> None:
     told = {tuple(entry) for entry in (index if trailing else index[:, None]).tolist()}
     expected = set(product(range(rows), *map(range, trailing)))
     if told != expected:
         different = min(told ^ expected)
-        raise Violation(
-            f"{name} was {'not ' if different in expected else ''}told of {different} after a load of {rows} rows"
-        )
+        told_of = "not told" if different in expected else "told"
+        raise Violation(f"{name} was {told_of} of {different} after a load of {rows} rows")
 
 
 class Observer(Plain):
@@ -110,7 +114,7 @@ def _compare(seen: Journal, afterwards: Picture) -> None:
         if isinstance(view, Raised):
             raise Violation(f"reading the storage inside {name}.mark_update failed: {view}")
         for (what, then), (_, now) in zip(view, afterwards, strict=False):
-            if then != now:
+            if then != now and what != "last_row":  # only the data and the length are promised
                 raise Violation(
                     f"{name} saw {what} as {str(then)[:80]} when it was told, afterwards it is {str(now)[:80]}"
                 )
@@ -128,31 +132,22 @@ def the_index_names_what_changed(lab: Lab) -> None:
             trial.write(first, Batch(NODE, trial.model.for_writing(first).lead))
         trial = Trial(lab, setup)
         trial.write(at(0), Batch(NODE, shape[1]))
-        repeated = (
-            Index("tensor", (0, 0, rows - 1)),
-            Index("int32", (rows - 1, 0)),
-            Index("grid", ((2, 1), (0, rows - 1))),
-        )
-        for index in (
+        indices = [
             Index("range", (rows - 1, -1, -1)),
             Index("slice", (0, rows, 2)),
-            *repeated,
-            *elements(shape[1]),
-        ):
+            Index("tensor", (0, 0, rows - 1)),
+        ]
+        indices += [Index("list", (0, rows - 1)) if rows > 1 else at(0), Index("int32", (rows - 1, 0))]
+        for index in (*indices, Index("grid", ((2, 1), (0, rows - 1))), *elements(shape[1])):
             trial.write(index, Batch(NODE, trial.model.for_writing(index).lead, seed=3))
 
     def assignments(shape: Shape) -> None:
         rows = capacity_of(shape)
         trial = Trial(lab, Setup(shape[0], 1 + len(shape[1]), shape[1], NODE, listeners=2))
         trial.write(Index("range", (0, rows)), Batch(NODE, (rows, *shape[1])))
-        cells = Index(
-            "cells",
-            (
-                (rows, *shape[1]),
-                (True, *[False] * (rows * prod(shape[1]) - 2), True)[: rows * prod(shape[1])],
-            ),
-        )
-        for index in (*assignable(rows, shape[1]), *([cells] if shape[1] else [])):
+        bits = tuple(number % 5 == 0 for number in range(rows * prod(shape[1])))
+        cells = [Index("cells", ((rows, *shape[1]), bits))] if shape[1] else []
+        for index in (*assignable(rows, shape[1]), *cells):
             trial.assign(index, Batch(NODE, trial.model.for_reading(index).lead, seed=4))
 
     for requirement, shapes in (("OBS-9", SHAPES[:2]), ("OBS-10", SHAPES[2:])):
@@ -168,17 +163,7 @@ def the_index_after_a_load_has_the_same_form(lab: Lab) -> None:
         told = list(audience.journal)
         audience.expect("OBS-3", "entity")
         with lab.checking("OBS-10" if shape[1] else "OBS-9"):
-            index = told[0][1]
-            if (
-                not isinstance(index, torch.Tensor)
-                or index.dtype != torch.int64
-                or index.device.type != "cpu"
-            ):
-                raise Violation(
-                    f"mark_update got {index!r:.80} after a load, expected an int64 tensor on the CPU"
-                )
-            if index.dim() != (2 if shape[1] else 1) or (shape[1] and index.shape[1] != 1 + len(shape[1])):
-                raise Violation(f"mark_update got shape {list(index.shape)} after a load")
+            _check_form(told[0][1], shape[1])
 
 
 @check("OBS-11")

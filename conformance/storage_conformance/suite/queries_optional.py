@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -151,33 +152,44 @@ OTHERS = (
 )
 
 
+def _clear(lab: Lab, trial: Trial) -> None:
+    with lab.checking("QRY-9"):
+        trial.storage.call("clear")
+
+
 @check("QRY-10")
 def clearing_keeps_structure_size_and_device(lab: Lab) -> None:
     def each(shape: Shape, device: str) -> None:
         setup, index, batch = _held(shape, capacity_of(shape))
         for other in OTHERS:
-            trial = Trial(lab, Setup(setup.size, setup.ndim, setup.trailing, NODE, device=device))
+            trial = Trial(lab, replace(setup, device=device))
             trial.write(index, batch)
-            trial.clear()
-            lab.refused(
-                "QRY-10",
-                partial(trial.storage.set, at(0), Batch(other, shape[1])),
-                what="another structure after clear()",
-            )
-        with lab.checking("QRY-10"):
-            shape_now = trial.storage.attribute("shape")
-            if shape_now is None or tuple(shape_now) != (0, *shape[1]):
-                raise Violation(
-                    f"the shape after clear() is {shape_now}", claim=f"storage.shape == {(0, *shape[1])}"
-                )
-            trial.storage.set(index, batch)
-            if (
-                trial.storage.attribute("max_size") != trial.model.max_size
-                or trial.storage.length() != trial.model.max_size
-            ):
-                raise Violation("the size after clear() and a write of all rows is another one")
+            _clear(lab, trial)
+            with lab.checking("QRY-10"):
+                _expect_frame(trial, (0, *shape[1]), torch.device(lab.device))
+            another = partial(trial.storage.set, at(0), Batch(other, shape[1]))
+            lab.refused("QRY-10", another, what="another structure after clear()")
+            with lab.checking("QRY-10"):
+                trial.storage.set(index, batch)
+                _expect_frame(trial, (capacity_of(shape), *shape[1]), torch.device(lab.device))
 
     all_of(lab, "QRY-10", [partial(each, shape, device) for shape in SHAPES for device in ("cpu", "auto")])
+
+
+def _expect_frame(trial: Trial, shape: tuple[int, ...], device: torch.device) -> None:
+    """The shape, `max_size` and the device."""
+    found = trial.storage.attribute("shape")
+    if found is None or tuple(found) != shape:
+        raise Violation(
+            f"the shape after clear() is {found}", claim=f"storage.shape == {shape}", actual=str(found)
+        )
+    for name, expected in (("max_size", trial.model.max_size), ("device", device)):
+        value = trial.storage.attribute(name)
+        if value != expected:
+            claim = f"storage.{name} == {expected!r}"
+            raise Violation(
+                f"{name} after clear() is {value!r}, before {expected!r}", claim=claim, actual=repr(value)
+            )
 
 
 @check("QRY-10")
@@ -188,7 +200,8 @@ def clearing_keeps_the_attached_entities(lab: Lab) -> None:
         audience.attach("second")
         audience.write(at(0))
         audience.expect("OBS-1", "first", "second")
-        audience.trial.clear()
+        _clear(lab, audience.trial)
+        audience.trial.model.clear()
         audience.journal.clear()
         audience.write(Index("range", (0, audience.capacity)))
         audience.expect("QRY-10", "first", "second")
