@@ -15,7 +15,7 @@ __all__: list[str] = []
 INTEGERS = (torch.int64, torch.int32)
 
 
-@mutant("IDX-1")
+@mutant("IDX-1", may="IDX-3")
 class BeginsAtRowZero(Reindexing):
     """The first write of a single row goes to row 0, whatever the index says."""
 

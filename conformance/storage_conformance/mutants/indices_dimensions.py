@@ -140,7 +140,7 @@ class SelectsColumnByColumn(Reindexing):
         return value
 
 
-@mutant("IDX-13")
+@mutant("IDX-13", may="IDX-20")
 class SelectsWholeRows(Reindexing):
     """With `ndim == 3` a mask of elements reads the whole rows in which it has one."""
 

@@ -14,31 +14,33 @@ from storage_conformance.structure import tensors
 __all__: list[str] = []
 
 
-@mutant("SET-1")
+@mutant("SET-1", may="SET-13 SET-14")
 class ForgetsTheThirdWrite(Reindexing):
-    """The third write is lost where it overwrites a single row."""
+    """The third write is lost where it overwrites rows."""
 
     def __init__(self, max_size: int, *, device: Any = "cpu", ndim: int = 1) -> None:
         super().__init__(max_size, device=device, ndim=ndim)
         self._writes = 0
 
     def set(self, index: Any, data: Any) -> None:
-        before = kept(self, index) if type(index) is int and 0 <= index < self.readable else None
+        readable = self.readable
+        before = kept(self, slice(0, readable)) if readable else []
         super().set(index, data)
         self._writes += 1
-        if self._writes == 3 and before is not None:
-            put(self, index, before)
+        if self._writes == 3 and readable == self.readable:
+            put(self, slice(0, readable), before)
 
 
-@mutant("SET-1")
+@mutant("SET-1", may="SET-13 SET-14")
 class OverwritesTheFirstLeaf(Reindexing):
-    """Overwriting a single row changes the first leaf only."""
+    """Overwriting rows changes the first leaf only."""
 
     def set(self, index: Any, data: Any) -> None:
-        before = kept(self, index) if type(index) is int and 0 <= index < self.readable else None
+        rows = slice(0, self.readable)
+        before = kept(self, rows) if self.readable else []
         super().set(index, data)
-        if before is not None:
-            put(self, index, [*tensors(self.inner.get(index))[:1], *before[1:]])
+        if before:
+            put(self, rows, [*kept(self, rows)[:1], *before[1:]])
 
 
 @mutant("SET-1")
@@ -47,21 +49,27 @@ class WritesSixtyFourRowsAtOnce(Reindexing):
 
     def set(self, index: Any, data: Any) -> None:
         rest = slice(64, self.readable)
-        several = isinstance(index, torch.Tensor | list | range) and len(index) > 64
-        before = kept(self, rest) if self.readable > 64 and (several or isinstance(index, slice)) else None
+        several = isinstance(index, list | range) or (isinstance(index, torch.Tensor) and index.dim() == 1)
+        before = (
+            kept(self, rest)
+            if self.readable > 64 and (isinstance(index, slice) or (several and len(index) > 64))
+            else None
+        )
         super().set(index, data)
         if before is not None:
             put(self, rest, before)
 
 
-@mutant("SET-2")
+@mutant("SET-2", may="SET-1")
 class TouchesTheNextRow(Reindexing):
     """A write to a single row of a full storage zeroes the next one."""
 
     def set(self, index: Any, data: Any) -> None:
         super().set(index, data)
-        if type(index) is int and self.readable == self.rows > 1:
-            row = (index + 1) % self.rows
+        rows = [index] if type(index) is int else index
+        one = isinstance(rows, list | range) or (isinstance(rows, torch.Tensor) and rows.dim() == 1)
+        if one and len(rows) == 1 and self.readable == self.rows > 1:
+            row = (int(rows[0]) + 1) % self.rows
             put(self, row, [torch.zeros_like(leaf) for leaf in kept(self, row)])
 
 
@@ -119,7 +127,7 @@ class TakesLeavesApart(Reindexing):
             put(self, row, [tensors(data)[0][places[0]], *leaves[1:]])
 
 
-@mutant("SET-13", "SET-14")
+@mutant("SET-13", may="SET-14")
 class AddsItemsUp(Reindexing):
     """A row of integers that a list assigns several times holds the sum of the items."""
 

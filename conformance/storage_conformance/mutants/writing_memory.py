@@ -39,7 +39,7 @@ class Borrowing(Reindexing):
         super().set(index, data)
         self._borrowed = None
         if borrows:
-            self._borrow(slice(index.start, index.stop, index.step), data)
+            self._borrow(slice(index.start, index.stop) if isinstance(index, range) else index, data)
 
     def __setitem__(self, index: Any, data: Any) -> None:
         borrows = self.borrows(index, data)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from storage_conformance.attribution import GENERAL, attribute, play
+from storage_conformance.attribution import GENERAL, play
 from storage_conformance.batch import Batch
 from storage_conformance.comparison import difference
+from storage_conformance.concern import index_requirement
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.model import Cell, Model
@@ -46,6 +47,8 @@ ANY_REFUSAL: tuple[type[Exception], ...] = (TypeError, ValueError, LookupError, 
 
 Case = TypeVar("Case")
 SPOILED = object()
+ABOUT_ROWS = ("DATA", "DTYPE", "GET", "IDX", "LAZY", "SET")
+"""The chapters that answer for what rows hold."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Bench:
         self._steps: list[Step] = []
         self._literal = False
         self._compared: int | None = None
+        self._batches = 0
+        self._completed: set[int] = set()
         with lab.checking("NEW-1"):
             self.storage = lab.make(self.setup.size, **options)
         if not fresh:
@@ -115,8 +120,10 @@ class Bench:
                 "SET-1", Index("range", (0, ground.rows)), self._items(Index("range", (0, ground.rows)), seed)
             )
 
-    def batch(self, span: Span, seed: int = 20, **aspects: Any) -> Batch:
-        """New items for what an index addresses."""
+    def batch(self, span: Span, seed: int | None = None, **aspects: Any) -> Batch:
+        """New items for what an index addresses, other ones each time: a write that is lost has to show."""
+        self._batches += 1
+        seed = 20 + self._batches if seed is None else seed
         return Batch(self.node, span.lead, seed=seed, **aspects)
 
     # --- calls that have to succeed -------------------------------------------------------------------------
@@ -164,7 +171,7 @@ class Bench:
     ) -> None:
         """An assignment after which each row is what it should be; arguments as those of `set`."""
         span = self.model.for_reading(index)
-        batch = batch or self.batch(span, 30)
+        batch = batch or self.batch(span)
         with self._blaming(requirement, "assign", index, batch, mode, plain=given is None):
             self.storage.assign(given or index, batch if data is None else data, mode)
             self.model.assign(span, batch)
@@ -264,7 +271,7 @@ class Bench:
     ) -> bool:
         """An assignment that does what it says or is refused; gives whether it was accepted."""
         span = self.model.for_reading(index)
-        batch = self.batch(span, 30)
+        batch = self.batch(span)
         before = self.size()
         with self._blaming(requirement, "assign", index, batch, plain=given is None):
             accepted = self._accepted(lambda: self.storage.assign(given or index, batch), refusals)
@@ -340,6 +347,7 @@ class Bench:
                 batch = Batch(self.node, self.model.trailing, seed=row)
                 self.storage.set(at(row), batch)
                 self.model.set(self.model.for_writing(at(row)), batch)
+                self._completed.add(row)
 
     def _compare_rows(self, rows: Iterable[int] | None = None) -> None:
         for row in range(self.model.readable) if rows is None else rows:
@@ -375,6 +383,7 @@ class Bench:
         """
         self._steps.append(Step(verb, arguments))
         self._literal, self._compared = self._literal or not plain, None
+        self._completed = set()
         try:
             with self.lab.checking(requirement):
                 yield
@@ -393,17 +402,21 @@ class Bench:
         """Who answers for what went wrong in the last step, under a general requirement."""
         last = steps[-1]
         general = {"write": "SET-1", "assign": "SET-16", "read": "GET-2"}[last.verb]
-        if self._compared is not None and self._compared not in self._addressed(last).rows:
+        written = {*self._addressed(last).rows, *self._completed}
+        if self._compared is not None and self._compared not in written:
             general = "SET-2"
         if last.verb == "assign" and last.arguments[0].form == "cells":
             return general  # IDX-13 speaks of reading only
+        if not self._goes_wrong([*steps[:-1], self._with_plain_index(_plain(last))]):
+            return index_requirement(last.arguments[0])
         trial = Lab(self.lab.backend, Recorder(), self.lab.folder, self.lab.device)
         try:
             play(trial, self.setup, *steps)
-        except Found:
-            return attribute(self.lab, self.setup, steps, Found(general, found.cause))
+        except Found as traced:
+            return traced.requirement if traced.requirement.startswith(ABOUT_ROWS) else general
         # A trial reads all rows at once: where that is right, what is wrong is the reading of single ones.
-        return "IDX-1" if general == "SET-1" and len(steps) == 1 else general
+        alone = general == "SET-1" and len(steps) == 1 and not self._completed
+        return "IDX-1" if alone else general
 
     def _goes_wrong(self, steps: list[Step]) -> bool:
         lab = Lab(self.lab.backend, Recorder(), self.lab.folder, self.lab.device)
@@ -418,8 +431,12 @@ class Bench:
         return False
 
     def _with_plain_index(self, step: Step) -> Step:
-        plain, lead = step.arguments[0].plain(self._addressed(step))
-        data = step.arguments[1]
+        (index, data), span = step.arguments, self._addressed(step)
+        if index.form in ("tuple", "cells"):  # whole rows in place of elements
+            rows = sorted(set(span.rows))
+            plain, lead = Index("tensor", tuple(rows)), (len(rows), *span.trailing)
+        else:
+            plain, lead = index.plain(span)
         return Step(step.verb, (plain, data.reshaped(lead) if isinstance(data, Batch) else data))
 
     def _addressed(self, step: Step) -> Span:

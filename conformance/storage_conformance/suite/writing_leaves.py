@@ -60,7 +60,7 @@ def data_without_a_leaf_are_refused(lab: Lab, turn: int) -> None:
         for n, node in enumerate(SHORTER)
         for ground in PARTLY
         for verb in ("set", "assign")
-        for index in places(verb, ground)[(n + turn) % 4 :: 4]
+        for index in (at(0), *places(verb, ground)[1 + (n + turn) % 4 :: 4])
     ]
     every(lab, "SET-10", cases, attempt)
 
