@@ -38,6 +38,12 @@ GENERAL = frozenset({"SET-1", "SET-2", "SET-13", "SET-14", "SET-16", "GET-2", "I
 STATE = GENERAL | {"LEN-7", "CAP-1", "CAP-2", "LAZY-1", "LAZY-4", "DEV-2"}
 """Requirements about the state after a write, which a misread index upsets."""
 
+DEVICE = frozenset({"DEV-5", "DEV-6", "DEV-9"})
+"""Requirements that may only be met in another way on a storage that names its device."""
+
+COPIES = ("deepcopy", "pickle", "transfer", "rewind", "load", "load_elsewhere")
+"""Steps that have to keep the device, "auto" included."""
+
 Program = tuple[Setup, list[Step]]
 
 
@@ -101,7 +107,7 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
         if any(batch.layout == layout for batch in _batches(steps)):
             plain = partial(_without_layout, layout)
             yield requirement, (setup, [_each_batch(step, plain) for step in steps])
-    if setup.device == "auto" and found.requirement not in ("DEV-5", "DEV-6", "DEV-9"):
+    if setup.device == "auto" and found.requirement not in DEVICE and last.verb not in COPIES:
         yield "DEV-5", (replace(setup, device="cpu"), steps)
     if found.requirement not in STATE or last.verb not in ("write", "assign", "read"):
         return

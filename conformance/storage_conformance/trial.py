@@ -266,7 +266,8 @@ class Trial:
         self._replace(
             self._make(size, self._name()), Model(size, self.model.ndim, self.model.trailing, self.model.node)
         )
-        with self.lab.checking("CKPT-5"):
+        alike = self.model.capacity == dumped.capacity
+        with self.lab.checking("CKPT-5" if alike else "CKPT-10"):
             self.storage.call("loads", Literal(path, f'folder / "{slot}"'))
         self._count("CKPT-10", "CKPT-18")
         self._loaded(dumped, "CKPT-5")
