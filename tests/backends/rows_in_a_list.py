@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import operator
 import os
 import sys
@@ -12,7 +14,14 @@ from typing import Any
 
 import numpy
 import torch
-from tensordict import LazyStackedTensorDict, NonTensorStack, TensorDict, TensorDictBase, is_tensorclass
+from tensordict import (
+    LazyStackedTensorDict,
+    NonTensorData,
+    NonTensorStack,
+    TensorDict,
+    TensorDictBase,
+    is_tensorclass,
+)
 
 FEATURES = frozenset({"last_row", "clear", "detach", "pickle", "non_tensor"})
 
@@ -75,11 +84,18 @@ class RowsInAList:
         if example is None:
             if isinstance(index, tuple) and len(index) > 1:
                 raise IndexError("the first write covers whole rows")
-            if _batch(data)[:1] == (0,) and not _single(index):
-                return
-            lead = 0 if _single(index) else numpy.asarray(index).ndim if isinstance(index, list | numpy.ndarray) else 1
+            lead = (
+                0
+                if _single(index)
+                else numpy.asarray(index).ndim
+                if isinstance(index, list | numpy.ndarray)
+                else 1
+            )
             if isinstance(index, numpy.ndarray) and index.dtype == bool:
                 lead = 1
+            if 0 in _batch(data)[:lead]:
+                self._refuse_rows(index, _batch(data)[lead:])
+                return
             example = data
             for _ in range(lead):
                 example = _rows(example)[0]
@@ -92,7 +108,7 @@ class RowsInAList:
             raise ValueError("an item has no elements")
         width = prod(trailing)
         rows = self._readable if assigning else -(-self._size // width)
-        numbers = numpy.arange(rows * width).reshape(rows, *trailing)[index]
+        numbers = _picked(numpy.arange(rows * width).reshape(rows, *trailing), index)
         _same_structure(example, data, numbers.shape, batch[self.ndim - 1 :])
         values = [data] if numbers.ndim == 0 else _flattened(data, numbers.ndim)
         device = data_device(data) if self.device == "auto" else self.device
@@ -111,9 +127,19 @@ class RowsInAList:
             self.last_row = flat[-1] // width
         self._tell(numbers.reshape(-1))
 
+    def _refuse_rows(self, index: Any, batch: tuple[int, ...]) -> None:
+        """Data of no rows are for an index of no rows, whatever the shape of a row."""
+        trailing = batch[: self.ndim - 1]
+        trailing = (1,) * (self.ndim - 1) if 0 in trailing or len(trailing) < self.ndim - 1 else trailing
+        rows = -(-self._size // prod(trailing))
+        if _picked(numpy.arange(rows * prod(trailing)).reshape(rows, *trailing), index).size:
+            raise ValueError("the index addresses rows, the data have none")
+
     def _tell(self, cells: Any) -> None:
         trailing = self._trailing
-        index = torch.from_numpy(numpy.stack(numpy.unravel_index(cells, (self._capacity, *trailing)), -1).astype(numpy.int64))
+        index = torch.from_numpy(
+            numpy.stack(numpy.unravel_index(cells, (self._capacity, *trailing)), -1).astype(numpy.int64)
+        )
         errors = []
         for entity in list(self._entities):
             try:
@@ -130,9 +156,12 @@ class RowsInAList:
         if self._example is None:
             raise RuntimeError("nothing was ever written")
         trailing, width = self._trailing, prod(self._trailing)
-        numbers = numpy.arange(self._readable * width).reshape(self._readable, *trailing)[index]
+        numbers = _picked(numpy.arange(self._readable * width).reshape(self._readable, *trailing), index)
         zero = _cell(self._example, self.ndim - 1)
-        cells = [(self._rows.get(n // width) or [zero] * width)[n % width] for n in numpy.asarray(numbers).reshape(-1).tolist()]
+        cells = [
+            (self._rows.get(n // width) or [zero] * width)[n % width]
+            for n in numpy.asarray(numbers).reshape(-1).tolist()
+        ]
         return _shaped(cells, numpy.asarray(numbers).shape, zero)
 
     __getitem__ = get
@@ -167,17 +196,30 @@ class RowsInAList:
             raise RuntimeError("nothing to dump")
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        rows = {row: [_plain(cell) for cell in cells] for row, cells in self._rows.items() if row < self._readable}
-        state = {"ndim": self.ndim, "readable": self._readable, "last": self.last_row, "example": _plain(self._example), "rows": rows}
+        rows = {
+            row: [_plain(cell) for cell in cells] for row, cells in self._rows.items() if row < self._readable
+        }
+        state = {
+            "ndim": self.ndim,
+            "readable": self._readable,
+            "last": self.last_row,
+            "example": _plain(self._example),
+            "rows": rows,
+        }
         aside = target.with_name(target.name + ".part")
-        torch.save(state, aside)
-        os.replace(aside, target)
+        content = io.BytesIO()
+        torch.save(state, content)
+        aside.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
+        aside.replace(target)
 
     def loads(self, path: str | os.PathLike[str]) -> None:
         if not Path(path).exists():
             raise FileNotFoundError(path)
         try:
-            state = torch.load(path, weights_only=True)
+            digest, content = (dump := Path(path).read_bytes())[:32], dump[32:]
+            if hashlib.sha256(content).digest() != digest:
+                raise ValueError("the check sum does not match")
+            state = torch.load(io.BytesIO(content), weights_only=True)
             example = _lively(state["example"])
             rows = {row: [_lively(cell) for cell in cells] for row, cells in state["rows"].items()}
         except Exception as error:
@@ -186,8 +228,17 @@ class RowsInAList:
         if state["ndim"] != self.ndim or state["readable"] > -(-self._size // prod(trailing)):
             raise ValueError("the dump does not fit")
         if self._example is not None:
-            _same_structure(self._example, example, trailing, _batch(self._example)[self.ndim - 1 :], exact=True)
-        self._example, self._rows, self._readable, self.last_row = example, rows, state["readable"], state["last"]
+            if trailing != self._trailing:
+                raise ValueError(f"rows of shape {trailing} for rows of shape {self._trailing}")
+            _same_structure(
+                self._example, example, trailing, _batch(self._example)[self.ndim - 1 :], exact=True
+            )
+        self._example, self._rows, self._readable, self.last_row = (
+            example,
+            rows,
+            state["readable"],
+            state["last"],
+        )
         self.device = torch.device("cpu") if self.device == "auto" else self.device
         if self._readable:
             self._tell(numpy.arange(self._readable * prod(trailing)))
@@ -221,8 +272,23 @@ def _checked(index: Any, ndim: int) -> Any:
     return operator.index(index)
 
 
+def _picked(numbers: Any, index: Any) -> Any:
+    """`numbers[index]` by torch's rule: integers select first, and a mask has the shape of what it masks."""
+    entries = index if isinstance(index, tuple) else (index,)
+    integers: list[Any] = []
+    for entry in entries:
+        mask = isinstance(entry, numpy.ndarray) and entry.dtype == bool
+        span = entry.ndim if mask else 1
+        if mask and entry.shape != numbers.shape[len(integers) : len(integers) + span]:
+            raise IndexError(f"a mask of shape {entry.shape} is none for {numbers.shape}")
+        integers += [entry] if isinstance(entry, int) else [slice(None)] * span
+    return numbers[tuple(integers)][tuple(entry for entry in entries if not isinstance(entry, int))]
+
+
 def _single(index: Any) -> bool:
-    return isinstance(index, int) or (isinstance(index, tuple) and all(isinstance(entry, int) for entry in index))
+    return isinstance(index, int) or (
+        isinstance(index, tuple) and all(isinstance(entry, int) for entry in index)
+    )
 
 
 def _is_td(value: Any) -> bool:
@@ -239,29 +305,35 @@ def _copied(value: Any) -> Any:
         if value.layout != torch.strided or value.is_nested or value.is_meta:
             raise TypeError("a dense tensor with values is needed")
         with torch.inference_mode(False):
-            return torch.empty_like(value, memory_format=torch.contiguous_format, requires_grad=False).copy_(value.detach())
+            return torch.empty_like(value, memory_format=torch.contiguous_format, requires_grad=False).copy_(
+                value.detach()
+            )
     if not _is_td(value):
         raise TypeError(f"{type(value).__name__} is no tensor and no TensorDict")
-    if isinstance(value, LazyStackedTensorDict) or (is_tensorclass(value) and isinstance(value._tensordict, LazyStackedTensorDict)):
+    if isinstance(value, LazyStackedTensorDict) or (
+        is_tensorclass(value) and isinstance(value._tensordict, LazyStackedTensorDict)
+    ):
         return _stack([_copied(item) for item in value.unbind(0)])
     return _map(value, _copied)
 
 
 def _fields(value: Any) -> dict[str, Any]:
     if is_tensorclass(value):
-        return {name: value.get(name) for name in type(value).__dataclass_fields__}
-    return {key: value.get(key) for key in value.keys()}
+        return {name: value._tensordict.get(name, None) for name in type(value).__dataclass_fields__}
+    return {key: value.get(key) for key in value.keys()}  # noqa: SIM118  iterating goes over the rows
 
 
 def _map(value: Any, function: Callable[[Any], Any], batch: tuple[int, ...] | None = None) -> Any:
     """The same container with `function` applied to its tensors and containers; texts and None stay."""
-    fields = {k: function(v) if isinstance(v, torch.Tensor) or (_is_td(v) and not _texts(v)) else v for k, v in _fields(value).items()}
+    fields = {
+        k: function(v) if isinstance(v, torch.Tensor) or (_is_td(v) and not _texts(v)) else v
+        for k, v in _fields(value).items()
+    }
     return _made(type(value), fields, _batch(value) if batch is None else batch)
 
 
 def _made(kind: type, fields: dict[str, Any], batch: tuple[int, ...]) -> Any:
     if is_tensorclass(kind):
-        fields = {k: NonTensorStack.from_list(list(v)) if isinstance(v, list) and batch else v for k, v in fields.items()}
         return kind(**fields, batch_size=batch, device="cpu")
     return TensorDict(fields, batch_size=batch, device="cpu")
 
@@ -271,8 +343,9 @@ def _texts(value: Any) -> bool:
 
 
 def _text_rows(value: Any, count: int) -> list[Any]:
-    found = value.tolist() if hasattr(value, "tolist") else value
-    return list(found) if isinstance(found, list) else [found] * count
+    if type(value) is NonTensorStack:
+        return list(value.unbind(0))
+    return [NonTensorData(value.data, batch_size=value.batch_size[1:])] * count
 
 
 def _rows(value: Any) -> list[Any]:
@@ -280,7 +353,10 @@ def _rows(value: Any) -> list[Any]:
     if not _is_td(value):
         return list(value.unbind(0))
     count, rest = _batch(value)[0], _batch(value)[1:]
-    columns = {k: [None] * count if v is None else _text_rows(v, count) if _texts(v) or isinstance(v, str | list) else _rows(v) for k, v in _fields(value).items()}
+    columns = {
+        k: [None] * count if v is None else _text_rows(v, count) if _texts(v) else _rows(v)
+        for k, v in _fields(value).items()
+    }
     return [_made(type(value), {k: column[n] for k, column in columns.items()}, rest) for n in range(count)]
 
 
@@ -294,7 +370,13 @@ def _flattened(value: Any, depth: int) -> list[Any]:
 def _stack(items: list[Any]) -> Any:
     first = items[0]
     if not _is_td(first):
-        if any(not isinstance(item, torch.Tensor) or _is_td(item) or item.shape != first.shape or item.dtype != first.dtype for item in items):
+        if any(
+            not isinstance(item, torch.Tensor)
+            or _is_td(item)
+            or item.shape != first.shape
+            or item.dtype != first.dtype
+            for item in items
+        ):
             raise ValueError("the items differ")
         return torch.stack(items)
     for item in items:
@@ -305,8 +387,8 @@ def _stack(items: list[Any]) -> Any:
         column = [row[key] for row in fields]
         if value is None:
             columns[key] = None
-        elif isinstance(value, str) or _texts(value):
-            columns[key] = NonTensorStack.from_list([v if isinstance(v, str) else v.tolist() for v in column])
+        elif _texts(value):
+            columns[key] = NonTensorStack(*column, stack_dim=0)
         else:
             columns[key] = _stack(column)
     return _made(type(first), columns, (len(items), *_batch(first)))
@@ -325,8 +407,10 @@ def _shaped(cells: list[Any], shape: tuple[int, ...], zero: Any) -> Any:
 def _resized(zero: Any, shape: tuple[int, ...]) -> Any:
     if not _is_td(zero):
         return zero.new_empty((*shape, *zero.shape))
-    fields = {k: v if v is None else NonTensorStack.from_list([]) if _texts(v) or isinstance(v, str) else _resized(v, shape) for k, v in _fields(zero).items()}
-    fields = {k: v for k, v in fields.items() if not _texts(v)} if not is_tensorclass(zero) else fields
+    fields = {
+        k: v if v is None else NonTensorData(None, batch_size=shape) if _texts(v) else _resized(v, shape)
+        for k, v in _fields(zero).items()
+    }
     return _made(type(zero), fields, (*shape, *_batch(zero)))
 
 
@@ -340,8 +424,12 @@ def _cell(example: Any, depth: int) -> Any:
     return example
 
 
-def _same_structure(example: Any, data: Any, lead: tuple[int, ...], extra: tuple[int, ...] | None, *, exact: bool = False) -> None:
-    if _is_td(example) != _is_td(data) or (is_tensorclass(example) or is_tensorclass(data)) and type(example) is not type(data):
+def _same_structure(
+    example: Any, data: Any, lead: tuple[int, ...], extra: tuple[int, ...] | None, *, exact: bool = False
+) -> None:
+    if _is_td(example) != _is_td(data) or (
+        (is_tensorclass(example) or is_tensorclass(data)) and type(example) is not type(data)
+    ):
         raise TypeError("another container")
     if not _is_td(example):
         feature = example.shape if extra is None else example.shape[len(example.shape) - len(extra) :]
@@ -358,9 +446,9 @@ def _same_structure(example: Any, data: Any, lead: tuple[int, ...], extra: tuple
         raise KeyError("other keys")
     depth = len(_batch(example)) - len(rest)
     for key, value in ours.items():
-        if (value is None) != (theirs[key] is None) or (isinstance(value, str) or _texts(value)) != (isinstance(theirs[key], str | list) or _texts(theirs[key])):
+        if (value is None) != (theirs[key] is None) or _texts(value) != _texts(theirs[key]):
             raise ValueError(f"{key} is of another kind")
-        if value is not None and not isinstance(value, str) and not _texts(value):
+        if value is not None and not _texts(value):
             _same_structure(value, theirs[key], lead, _batch(value)[depth:], exact=exact)
 
 
@@ -373,15 +461,27 @@ def data_device(data: Any) -> torch.device:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | torch.Tensor) and not _is_td(value):
+    if value is None or (isinstance(value, str | torch.Tensor) and not _is_td(value)):
         return value
     if _texts(value):
-        return value.tolist()
+        values = [_plain(part) for part in value.unbind(0)] if type(value) is NonTensorStack else value.data
+        return type(value).__name__, list(value.batch_size), values
     kind = f"{type(value).__module__}:{type(value).__qualname__}" if is_tensorclass(value) else ""
-    return {"kind": kind, "batch": list(_batch(value)), "fields": {k: _plain(v) for k, v in _fields(value).items()}}
+    return {
+        "kind": kind,
+        "batch": list(_batch(value)),
+        "fields": {k: _plain(v) for k, v in _fields(value).items()},
+    }
 
 
 def _lively(value: Any) -> Any:
+    if isinstance(value, tuple):
+        name, batch, values = value
+        return (
+            NonTensorStack(*map(_lively, values))
+            if name == "NonTensorStack"
+            else NonTensorData(values, batch)
+        )
     if not isinstance(value, dict):
         return value
     kind: Any = TensorDict
