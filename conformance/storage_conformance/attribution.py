@@ -25,7 +25,7 @@ from storage_conformance.concern import (
 from storage_conformance.index import Index
 from storage_conformance.lab import Lab
 from storage_conformance.model import Model
-from storage_conformance.recorder import Found, Recorder
+from storage_conformance.recorder import Found
 from storage_conformance.steps import Setup, Step
 from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Text, Tree, leaves, relabel
 from storage_conformance.trial import Trial
@@ -76,7 +76,7 @@ def play(lab: Lab, setup: Setup, *steps: Step) -> Trial:
 def _violates(lab: Lab, program: Program, found: Found) -> bool:
     """Whether the control shows the same violation in its last step, or does not get that far."""
     setup, steps = program
-    control = Lab(lab.backend, Recorder(), lab.folder, lab.device)
+    control = lab.control(found.requirement)
     number = -1
     try:
         trial = Trial(control, setup)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from storage_conformance.backend import Backend
-from storage_conformance.recorder import Raised, Recorder, Violation
+from storage_conformance.recorder import Found, Raised, Recorder, Violation
 from storage_conformance.requirements import specification
 from storage_conformance.subject import Program, Subject
 
@@ -26,6 +26,7 @@ class Lab:
         backend: the storage under test.
         device: where the storages of this run live.
         program: the calls made since the last `start`.
+        noted: told of violations under `noting`; the program goes on if it answers True.
     """
 
     _numbers = count()
@@ -37,6 +38,16 @@ class Lab:
         self.folder = folder
         self.device = device
         self.program = Program()
+        self.noted: Callable[[Found], bool] | None = None
+
+    def control(self, requirement: str = "") -> Lab:
+        """Another lab for trying things, whose evaluations nobody counts.
+
+        Of the violations that a hunt only notes, it raises those of `requirement` and passes over the others.
+        """
+        lab = Lab(self.backend, Recorder(), self.folder, self.device)
+        lab.noted = lambda found: found.requirement != requirement
+        return lab
 
     def start(self) -> None:
         """Begins a new program."""
@@ -57,6 +68,16 @@ class Lab:
 
     def checking(self, requirement: str) -> Any:
         return self.recorder.checking(requirement)
+
+    @contextmanager
+    def noting(self, requirement: str) -> Iterator[None]:
+        """Like `checking`, for what leaves storage and model together: the program goes on if the hunt takes note."""
+        try:
+            with self.checking(requirement):
+                yield
+        except Found as found:
+            if self.noted is None or not self.noted(found):
+                raise
 
     def refused(self, requirement: str, act: Callable[[], Any], *, what: str = "the call") -> None:
         """Checks under `requirement` that `act` is refused, with an exception that SPEC.md allows.

@@ -17,7 +17,7 @@ from storage_conformance.attribution import model_after, play
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Found, Recorder
+from storage_conformance.recorder import Found
 from storage_conformance.structure import Fields, Leaf, Node, Record, Tree
 from storage_conformance.trial import Setup, Step
 
@@ -54,7 +54,7 @@ def _shows(lab: Lab, program: Program, requirement: str) -> tuple[Found, Lab] | 
     """Whether the last step violates the requirement; a program that makes no sense any more does not."""
     if not _sound(*program):
         return None
-    attempt = Lab(lab.backend, Recorder(), lab.folder, lab.device)
+    attempt = lab.control(requirement)
     setup, steps = program
     try:
         play(attempt, setup, *steps)

@@ -114,13 +114,13 @@ class Verification:
 
     def _verify_leaves(self, storage: Subject, value: Any, blame: Blame) -> None:
         device = torch.device(self.lab.device)
-        with self.lab.checking(blame.device or "DEV-7"):
+        with self.lab.noting(blame.device or "DEV-7"):
             container = isinstance(value, TensorDictBase) or is_tensorclass(value)
             if container and value.device is not None:
                 equal(value.device, device, f"{storage.name}.get(0).device")
             for tensor in tensors(value):
                 equal(tensor.device, device, "the device of a leaf")
-        with self.lab.checking("SET-4"):
+        with self.lab.noting("SET-4"):
             if any(tensor.requires_grad for tensor in tensors(value)):
                 raise Violation("a tensor that was read requires grad")
 

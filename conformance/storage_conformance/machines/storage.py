@@ -182,6 +182,11 @@ class StorageMachine(RuleBasedStateMachine):
         self.trial: Trial | None = None
         self.setup: Setup | None = None
         self.steps: list[Step] = []
+        self.lab.noted = self._noted
+
+    def _noted(self, found: Found) -> bool:
+        self.on_found(found)
+        return True
 
     # --- running ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+
 from lazy_tensor_storage import LazyTensorStorage
 
 __all__ = ["Delegate"]

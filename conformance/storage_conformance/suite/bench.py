@@ -20,7 +20,7 @@ from storage_conformance.concern import index_requirement
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.model import Cell, Model
-from storage_conformance.recorder import Found, Raised, Recorder, Violation
+from storage_conformance.recorder import Found, Raised, Violation
 from storage_conformance.structure import Fields, Leaf, Node, Record, observe
 from storage_conformance.subject import Given
 from storage_conformance.trial import Setup, Step
@@ -409,7 +409,7 @@ class Bench:
             return general  # IDX-13 speaks of reading only
         if not self._goes_wrong([*steps[:-1], self._with_plain_index(_plain(last))]):
             return index_requirement(last.arguments[0])
-        trial = Lab(self.lab.backend, Recorder(), self.lab.folder, self.lab.device)
+        trial = self.lab.control()
         try:
             play(trial, self.setup, *steps)
         except Found as traced:
@@ -419,7 +419,7 @@ class Bench:
         return "IDX-1" if alone else general
 
     def _goes_wrong(self, steps: list[Step]) -> bool:
-        lab = Lab(self.lab.backend, Recorder(), self.lab.folder, self.lab.device)
+        lab = self.lab.control()
         bench = Bench(lab, self._ground, self._node, fresh=True)
         try:
             for step in steps:
