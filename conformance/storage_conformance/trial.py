@@ -29,7 +29,7 @@ from storage_conformance.listener import Journal, Listener, check_index
 from storage_conformance.model import Model
 from storage_conformance.recorder import Raised, Violation
 from storage_conformance.steps import Setup, Step
-from storage_conformance.structure import Content, observe, tensors
+from storage_conformance.structure import observe, tensors
 from storage_conformance.subject import Given, Literal, Subject
 from storage_conformance.verification import Blame, Verification, law
 
@@ -79,7 +79,7 @@ class Trial:
             if returned is not None:
                 raise Violation(f"set returned {type(returned).__name__}", claim="storage.set(...) is None")
         self.model.set(span, batch)
-        self._settle(span, batch)
+        self._settle(span, batch, blame.length)
         self._scribble(given)
         self._written(index, batch, mode, span, blame)
         self._told("OBS-1", span)
@@ -91,7 +91,7 @@ class Trial:
         with self.lab.checking("SET-16"):
             self.storage.assign(index, given, mode)
         self.model.assign(span, batch)
-        self._settle(span, batch)
+        self._settle(span, batch, "SET-16")
         self._scribble(given)
         self._written(index, batch, mode, span, Blame("LEN-9", "SET-16", last_row="QRY-8"))
         self._told("OBS-2", span)
@@ -133,8 +133,11 @@ class Trial:
             return "LEN-5"
         return "LEN-4" if min(rows) > readable else "LEN-2"
 
-    def _settle(self, span: Span, batch: Batch) -> None:
-        """Where an index names a row several times, the model takes the item that the storage chose (SET-13)."""
+    def _settle(self, span: Span, batch: Batch, readable: str) -> None:
+        """Where an index names a row several times, the model takes the item that the storage chose (SET-13).
+
+        `readable` answers for it that these rows can be read now.
+        """
         if len(set(span.cells)) == len(span.cells):
             return
         candidates: dict[int, list[Any]] = {}
@@ -145,7 +148,9 @@ class Trial:
         ):
             first = row * self.model.width
             cells = range(first, first + self.model.width)
-            found = self.model.split(self._peek(at(row), self.model.trailing), self.model.width)
+            with self.lab.checking(readable):
+                contents = observe(self.storage.peek(at(row)), self.model.node, self.model.trailing)
+            found = self.model.split(contents, self.model.width)
             with self.lab.checking("SET-13"):
                 for cell, value in zip(cells, found, strict=True):
                     if value not in candidates.get(cell, [value]):
@@ -472,10 +477,6 @@ class Trial:
 
     def _compare(self, value: Any, span: Span, lead: tuple[int, ...], expression: str = "") -> None:
         self.verification.compare(self.model, value, span, lead, expression)
-
-    def _peek(self, index: Index, lead: tuple[int, ...]) -> list[Content]:
-        with self.lab.checking("GET-2"):
-            return observe(self.storage.peek(index), self.model.node, lead)
 
     def _all_rows(self) -> Span:
         return Span(
