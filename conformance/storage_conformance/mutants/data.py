@@ -18,10 +18,13 @@ def _is_a(value: Any, name: str) -> bool:
     return type(value) is TENSORCLASSES[name]
 
 
-ITEMS = "IDX-1 IDX-2 IDX-4 GET-3 QRY-2"
+ELSEWHERE = "SET-3 ERR-3 COPY-9"
+"""Requirements whose checks write and compare structures of every kind."""
+
+ITEMS = "IDX-12 IDX-1 IDX-2 IDX-4 GET-3 QRY-2"
 
 
-@mutant("DATA-1", may=ITEMS)
+@mutant("DATA-1", may=f"{ELSEWHERE} {ITEMS}")
 class GivesItemsADimension(Rewriting):
     """An item without dimensions comes back with one."""
 
@@ -29,7 +32,7 @@ class GivesItemsADimension(Rewriting):
         return value.reshape(1) if is_plain(value) and value.dim() == 0 else value
 
 
-@mutant("DATA-1", may=f"{ITEMS} DTYPE-6")
+@mutant("DATA-1", may=f"{ELSEWHERE} {ITEMS} DTYPE-6")
 class GivesNumbers(Rewriting):
     """An item without dimensions comes back as a Python number."""
 
@@ -37,7 +40,7 @@ class GivesNumbers(Rewriting):
         return value.item() if is_plain(value) and value.dim() == 0 else value
 
 
-@mutant("DATA-1", may="DTYPE-8 IDX-7")
+@mutant("DATA-1", may=f"{ELSEWHERE} DTYPE-8 IDX-7")
 class WrapsTensors(Rewriting):
     """Tensors read by a list of rows come back in a TensorDict."""
 
@@ -47,7 +50,7 @@ class WrapsTensors(Rewriting):
         return value
 
 
-@mutant("DATA-2")
+@mutant("DATA-2", may=ELSEWHERE)
 class DropsEmptyContainers(Rewriting):
     """A nested TensorDict without leaves is lost."""
 
@@ -59,7 +62,7 @@ class DropsEmptyContainers(Rewriting):
         return rebuilt(value, {n: e for n, e in fields.items() if type(e) is not TensorDict or fields_of(e)})
 
 
-@mutant("DATA-2")
+@mutant("DATA-2", may=ELSEWHERE)
 class FlattensNestedKeys(Rewriting):
     """The entries of a nested TensorDict come back on the first level."""
 
@@ -77,7 +80,7 @@ class FlattensNestedKeys(Rewriting):
         return rebuilt(value, fields)
 
 
-@mutant("DATA-2", may="IDX-7")
+@mutant("DATA-2", may=f"{ELSEWHERE} IDX-7")
 class LosesDeepKeysInSamples(Rewriting):
     """Read by a list, the third level of nesting is lost."""
 
@@ -91,7 +94,7 @@ class LosesDeepKeysInSamples(Rewriting):
         return rebuilt(value, {n: e for n, e in fields_of(value).items() if type(e) is not TensorDict})
 
 
-@mutant("DATA-3")
+@mutant("DATA-3", may=ELSEWHERE)
 class CutsNestedBatchSizes(Rewriting):
     """A nested TensorDict comes back with the batch size of the outer one."""
 
@@ -108,7 +111,7 @@ class CutsNestedBatchSizes(Rewriting):
         )
 
 
-@mutant("DATA-3")
+@mutant("DATA-3", may=ELSEWHERE)
 class CutsDeepBatchSizes(CutsNestedBatchSizes):
     """On the third level of nesting a TensorDict comes back with the batch size of the second one."""
 
@@ -121,7 +124,7 @@ class CutsDeepBatchSizes(CutsNestedBatchSizes):
         )
 
 
-@mutant("DATA-4", may="DATA-3 IDX-9 IDX-12 IDX-13")
+@mutant("DATA-4", may=f"{ELSEWHERE} DATA-3 IDX-9 IDX-12 IDX-13")
 class CutsTheBatchSize(Rewriting):
     """Batch dimensions beyond those that are counted are lost."""
 
@@ -140,7 +143,7 @@ class CutsTheBatchSize(Rewriting):
         )
 
 
-@mutant("DATA-4", may="DATA-3")
+@mutant("DATA-4", may=f"{ELSEWHERE} DATA-3")
 class CutsTheBatchSizeOfGrids(CutsTheBatchSize):
     """With `ndim > 1` batch dimensions beyond those that are counted are lost."""
 
@@ -165,7 +168,7 @@ class PutsContainersLast(Rewriting):
         return rebuilt(value, dict(sorted(fields_of(value).items(), key=lambda entry: nested(entry[1]))))
 
 
-@mutant("DATA-6")
+@mutant("DATA-6", may=ELSEWHERE)
 class ForgetsTheClass(Rewriting):
     """A tensorclass comes back as a TensorDict."""
 
@@ -173,7 +176,7 @@ class ForgetsTheClass(Rewriting):
         return value.to_tensordict(retain_none=False) if is_tensorclass(value) else value
 
 
-@mutant("DATA-6", may=f"{ITEMS} DATA-7 DATA-8 DATA-17")
+@mutant("DATA-6", may=f"{ELSEWHERE} {ITEMS} DATA-7 DATA-8 DATA-17")
 class ForgetsTheClassOfItems(ForgetsTheClass):
     """A single item of a tensorclass comes back as a TensorDict."""
 
@@ -181,7 +184,7 @@ class ForgetsTheClassOfItems(ForgetsTheClass):
         return super().returned(index, value) if isinstance(index, int) else value
 
 
-@mutant("DATA-6")
+@mutant("DATA-6", may=ELSEWHERE)
 class ForgetsTheSubclass(Rewriting):
     """A tensorclass that inherits from another one comes back as that one."""
 
@@ -192,7 +195,7 @@ class ForgetsTheSubclass(Rewriting):
         return step._from_tensordict(value._tensordict.select("obs", "reward"))
 
 
-@mutant("DATA-7")
+@mutant("DATA-7", may=ELSEWHERE)
 class ForgetsNestedClasses(Rewriting):
     """A nested tensorclass comes back as a TensorDict."""
 
@@ -210,7 +213,7 @@ class ForgetsNestedClasses(Rewriting):
         return TensorDict(fields, batch_size=entry.batch_size, device=entry.device)
 
 
-@mutant("DATA-7")
+@mutant("DATA-7", may=ELSEWHERE)
 class ForgetsClassesInTensorDicts(ForgetsNestedClasses):
     """A tensorclass in a nested TensorDict comes back as a TensorDict."""
 
@@ -223,7 +226,7 @@ class ForgetsClassesInTensorDicts(ForgetsNestedClasses):
         )
 
 
-@mutant("DATA-8")
+@mutant("DATA-8", may=ELSEWHERE)
 class FillsAbsentFields(Rewriting):
     """A field that was None in every write comes back as zeros."""
 
@@ -233,7 +236,7 @@ class FillsAbsentFields(Rewriting):
         return rebuilt(value, {**fields_of(value), "mask": torch.zeros(value.batch_size)})
 
 
-@mutant("DATA-8")
+@mutant("DATA-8", may=ELSEWHERE)
 class FillsAbsentFieldsOfSamples(FillsAbsentFields):
     """Read by a tensor of rows, a field that was None in every write comes back as zeros."""
 

@@ -8,6 +8,7 @@ import torch
 from tensordict import NonTensorData, NonTensorStack, TensorDict, is_tensorclass
 from tensordict.utils import is_non_tensor
 
+from storage_conformance.mutants.data import ELSEWHERE
 from storage_conformance.mutants.mutant import mutant
 from storage_conformance.mutants.rewriting import Rewriting, fields_of, is_plain, nested, rebuilt
 from storage_conformance.tensorclasses import Point
@@ -28,7 +29,7 @@ def _same(entries: list[Any], kind: type) -> Any:
     return kind(*entries) if hasattr(kind, "_fields") else kind(entries)
 
 
-@mutant("DATA-14")
+@mutant("DATA-14", may=ELSEWHERE)
 class ForgetsNamesOfTuples(Rewriting):
     """A named tuple comes back as a tuple."""
 
@@ -38,7 +39,7 @@ class ForgetsNamesOfTuples(Rewriting):
         )
 
 
-@mutant("DATA-14")
+@mutant("DATA-14", may=ELSEWHERE)
 class TurnsListsIntoTuples(Rewriting):
     """A list in a pytree comes back as a tuple."""
 
@@ -48,7 +49,7 @@ class TurnsListsIntoTuples(Rewriting):
         )
 
 
-@mutant("DATA-14")
+@mutant("DATA-14", may=ELSEWHERE)
 class TurnsDictsIntoTensorDicts(Rewriting):
     """A flat dict of tensors, read by a list, comes back as a TensorDict."""
 

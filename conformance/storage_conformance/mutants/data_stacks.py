@@ -12,13 +12,16 @@ from storage_conformance.mutants.rewriting import Rewriting, fields_of, is_lazy,
 
 __all__: list[str] = []
 
+INDICES = "IDX-5 IDX-6 IDX-7 IDX-8 IDX-10 IDX-11"
+"""A stack is written by one of these, and the machine asks about the index first."""
+
 
 def _stack_dim(data: Any) -> int:
     stack = data._tensordict if is_tensorclass(data) else data
     return int(stack.stack_dim)
 
 
-@mutant("DATA-10", may="DATA-11")
+@mutant("DATA-10", may=f"{INDICES} DATA-11")
 class WritesTheFirstOfALazyStack(Rewriting):
     """Of a lazy stack the first item is written to all rows."""
 
@@ -29,7 +32,7 @@ class WritesTheFirstOfALazyStack(Rewriting):
         return torch.stack([items[0]] * len(items), _stack_dim(data)) if items else data
 
 
-@mutant("DATA-10")
+@mutant("DATA-10", may=INDICES)
 class StacksAlongTheRows(Rewriting):
     """A lazy stack along another dimension is taken for one along the rows."""
 
@@ -39,7 +42,7 @@ class StacksAlongTheRows(Rewriting):
         return torch.stack(list(data.unbind(_stack_dim(data))), 0)
 
 
-@mutant("DATA-10")
+@mutant("DATA-10", may=INDICES)
 class TurnsLazyStacksRound(Rewriting):
     """Written by a list, a lazy stack is written in reverse."""
 
@@ -49,7 +52,7 @@ class TurnsLazyStacksRound(Rewriting):
         return torch.stack(list(data.unbind(0))[::-1], 0)
 
 
-@mutant("DATA-10")
+@mutant("DATA-10", may=INDICES)
 class RefusesLazyStacksOfClasses(Rewriting):
     """A lazy stack of tensorclasses is refused."""
 
@@ -117,7 +120,7 @@ def _stacked(items: list[Any], dim: int = 0) -> Any:
     return torch.stack(items, dim)
 
 
-@mutant("DATA-12")
+@mutant("DATA-12", may=INDICES)
 class TurnsListsRound(Rewriting):
     """The items of a list are written in reverse."""
 
@@ -125,7 +128,7 @@ class TurnsListsRound(Rewriting):
         return data[::-1] if isinstance(data, list) else data
 
 
-@mutant("DATA-12")
+@mutant("DATA-12", may=INDICES)
 class TakesAListOfOneForItsItem(Rewriting):
     """A list of one item is taken for the item."""
 
@@ -135,7 +138,7 @@ class TakesAListOfOneForItsItem(Rewriting):
         )
 
 
-@mutant("DATA-12")
+@mutant("DATA-12", may=INDICES)
 class RefusesListsOfClasses(Rewriting):
     """A list of tensorclasses is refused."""
 
@@ -145,7 +148,7 @@ class RefusesListsOfClasses(Rewriting):
         return data
 
 
-@mutant("DATA-12")
+@mutant("DATA-12", may=INDICES)
 class StacksListsTheOtherWay(Rewriting):
     """With `ndim > 1` the items of a list are stacked behind the trailing shape."""
 

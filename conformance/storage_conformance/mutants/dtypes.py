@@ -108,7 +108,7 @@ class ConjugatesSamples(_Giving):
         return leaf.conj().resolve_conj() if leaf.dtype.is_complex else leaf
 
 
-@mutant("DTYPE-3", may="DTYPE-6 GET-5")
+@mutant("DTYPE-3", may="DTYPE-4 DTYPE-6 GET-5")
 class KeepsIntegersAsDoubles(_Storing):
     """An int64 goes through float64."""
 
@@ -125,7 +125,7 @@ class GivesTruthAsNumbers(_Giving):
         return leaf.to(torch.uint8) if leaf.dtype == torch.bool else leaf
 
 
-@mutant("DTYPE-3", may="DTYPE-6")
+@mutant("DTYPE-3", may="DTYPE-4 DTYPE-6")
 class LosesTheHighestBit(_Storing):
     """A uint8 beyond 127 loses its highest bit."""
 
@@ -178,7 +178,7 @@ class RefusesHollowLeaves(_Storing):
         return data
 
 
-@mutant("DTYPE-5", may="LEN-2 LEN-8 LEN-3 LEN-4")
+@mutant("DTYPE-5", may="CAP-6 SET-3 SET-8 LEN-2 LEN-8 LEN-3 LEN-4")
 class DoesNotCountHollowItems(Rewriting):
     """A tensor without elements is not written at all."""
 

@@ -13,7 +13,7 @@ from storage_conformance.mutants.mutant import mutant
 
 __all__: list[str] = []
 
-STATE = "ERR-1 ERR-2 QRY-1 OBS-12"
+STATE = "IDX-21 ERR-1 ERR-2 QRY-1 OBS-12"
 
 
 class _Remembering(Delegate):
@@ -134,7 +134,7 @@ class HasALastRowWhileFresh(_Remembering):
         return 0 if self.inner.shape is None else self.row
 
 
-@mutant("QRY-8", may="OBS-2 OBS-12 ERR-2")
+@mutant("QRY-8", may="IDX-21 OBS-2 OBS-12 ERR-2")
 class MovesTheLastRowByAssigning(_Remembering):
     """An assignment to one row makes it the last one."""
 
@@ -144,7 +144,7 @@ class MovesTheLastRowByAssigning(_Remembering):
             self.row = index % self.inner.shape[0]
 
 
-@mutant("QRY-8", may="OBS-2 OBS-12 ERR-2")
+@mutant("QRY-8", may="IDX-21 OBS-2 OBS-12 ERR-2")
 class ForgetsTheLastRowByAssigning(_Remembering):
     """After an assignment by a mask there is no last row."""
 
@@ -212,7 +212,7 @@ class _Renewing(Delegate):
         return {**self.__dict__, "entities": []}
 
 
-@mutant("QRY-10", may="QRY-9 LAZY-4 CAP-2 LEN-7")
+@mutant("QRY-10", may="QRY-9 LAZY-4 CAP-2 LEN-7 IDX-12 IDX-20")
 class BecomesFreshWhenCleared(_Renewing):
     """`clear` forgets the structure."""
 
