@@ -85,8 +85,10 @@ class RemembersTheEndOfASlice(_Remembering):
     """After a write by a slice with a step the last row is the one before its end."""
 
     def last(self, index: Any, right: int) -> Any:
-        stepped = isinstance(index, slice) and index.step not in (None, 1)
-        return max(right, self.inner.shape[0] - 1) if stepped and self.inner.shape else right
+        if not isinstance(index, slice) or index.step in (None, 1) or self.inner.shape is None:
+            return right
+        rows = self.inner.max_size // self.inner.shape[1:].numel()
+        return index.indices(rows)[1] - 1
 
 
 @mutant("QRY-7", may=STATE)
