@@ -27,8 +27,8 @@ def _orders(rows: int) -> list[Index]:
     last = rows - 1
     return [
         *places(rows),
-        Index("range", (last, -1, -1)), Index("slice", (0, None, 2)), Index("slice", (0, rows, 3)), Index("list", (last, 0)),
-        Index("tensor", (last, 0, 0)),
+        Index("range", (last, -1, -1)), Index("slice", (0, None, 2)), Index("slice", (0, rows, 3)),
+        Index("list", (last, 0)), Index("tensor", (last, 0, 0)),
         Index("int32", (0, last)), Index("list", (last, 0, last)), Index("grid", ((2, 1), (last, 0))),
         Index("mask", (True, *[False] * last)),
     ]  # fmt: skip
