@@ -88,3 +88,10 @@ def the_last_of_several_items_brings_its_text_along(lab: Lab, form: str) -> None
     index = Index("grid", ((2, 1), (0, 0))) if form == "grid" else Index(form, (0, 0))
     lead = (2, 1) if form == "grid" else (2,)
     play(lab, Setup(4, node=node), Step("write", (index, Batch(node, lead, seed=3))))
+
+
+@check("COPY-1", examples=4, size=st.integers(1, 3))
+def storages_of_empty_items_are_copied_or_refuse(lab: Lab, size: int) -> None:
+    for node in (Leaf(torch.int32, (2, 0)), LEAFLESS, Fields((("a", EMPTY), ("b", FILLED)))):
+        write = Step("write", (Index("range", (0, size)), Batch(node, (size,))))
+        play(lab, Setup(size, node=node), write, Step("deepcopy", ()))
