@@ -77,14 +77,15 @@ def _violates(lab: Lab, program: Program, found: Found) -> bool:
     """Whether the control shows the same violation in its last step, or does not get that far."""
     setup, steps = program
     control = lab.control(found.requirement)
-    number = -1
+    done = 0
     try:
         trial = Trial(control, setup)
-        for number, step in enumerate(steps):
+        for step in steps:
             step.perform(trial)
+            done += 1
     except Found as other:
         alike = {other.requirement, found.requirement} <= GENERAL or other.requirement == found.requirement
-        return alike or number < len(steps) - 1
+        return alike or done < len(steps) - 1
     return False
 
 

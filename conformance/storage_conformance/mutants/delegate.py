@@ -19,7 +19,7 @@ class Delegate:
     A dump, a copy and a pickle go through the overridden methods or the inner storage as the mutant likes.
     """
 
-    def __init__(self, max_size: int, *, device: Any = "cpu", ndim: int = 1):
+    def __init__(self, max_size: int, *, device: Any = "cpu", ndim: int = 1) -> None:
         self.inner = LazyTensorStorage(max_size, device=device, ndim=ndim)
 
     def set(self, index: Any, data: Any) -> None:
