@@ -114,7 +114,7 @@ def named_twice(storage: Reindexing, index: Any) -> Iterator[tuple[int, list[int
     yield from ((row, found) for row, found in places.items() if len(found) > 1)
 
 
-@mutant("SET-13", "SET-14")
+@mutant("SET-13", may="SET-14")
 class TakesLeavesApart(Reindexing):
     """Where a row is named several times, one leaf holds the first item and the others the last."""
 
