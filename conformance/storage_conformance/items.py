@@ -139,7 +139,11 @@ class RequirementItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **keywords: Any) -> Any:
         if isinstance(excinfo.value, RequirementNotMet):
-            return str(excinfo.value)
+            representation = excinfo.getrepr(style="value")
+            # Where CI=true pytest cuts nothing off its short summary, and would print the whole report again there.
+            if representation.reprcrash is not None:
+                representation.reprcrash.message = str(excinfo.value).partition("\n")[0]
+            return representation
         return super().repr_failure(excinfo, *args, **keywords)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
