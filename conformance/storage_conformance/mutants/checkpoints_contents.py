@@ -16,7 +16,9 @@ def _text_keys(item: Any) -> list[str]:
     if not isinstance(item, TensorDict) and not is_tensorclass(item):
         return []
     return [
-        key for key in list(item.keys()) if isinstance(item.get(key), str | NonTensorData | NonTensorStack)
+        str(key)
+        for key in list(item.keys())
+        if isinstance(item.get(key), str | NonTensorData | NonTensorStack)
     ]
 
 

@@ -170,7 +170,7 @@ class ElementsAreElementsInAnyShape(Altering):
 
 
 def _fields(rows: Any) -> dict[str, Any] | None:
-    return {key: rows.get(key) for key in list(rows.keys())} if isinstance(rows, TensorDict) else None
+    return {str(key): rows.get(key) for key in list(rows.keys())} if isinstance(rows, TensorDict) else None
 
 
 @mutant("CKPT-13", may="ERR-3")

@@ -146,7 +146,7 @@ class _Stringly(_Valued):
 
     def _strings(self, entry: Any) -> Any:
         if isinstance(entry, NonTensorStack):
-            return NonTensorStack(*(self._strings(part) for part in entry.unbind(0)))
+            return NonTensorStack(*(self._strings(part) for part in entry.unbind(0)))  # pyright: ignore[reportAbstractUsage]
         return NonTensorData(str(entry.data), batch_size=entry.batch_size)
 
 

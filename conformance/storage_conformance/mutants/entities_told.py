@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -14,18 +13,28 @@ from storage_conformance.mutants.relaying import Relaying
 __all__: list[str] = []
 
 
+class _Heard:
+    """An entity that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[torch.Tensor] = []
+
+    def mark_update(self, index: torch.Tensor) -> None:
+        self.told.append(index)
+
+
 @mutant("OBS-5", may="OBS-11 OBS-12")
 class TellsBeforeItWrites(Relaying):
     """Entities are told of an assignment before it is done."""
 
     def __setitem__(self, index: Any, data: Any) -> None:
-        told: list[torch.Tensor] = []
+        heard = _Heard()
         shadow = copy.deepcopy(self.inner)
-        shadow.attach(SimpleNamespace(mark_update=told.append))
+        shadow.attach(heard)
         shadow[index] = data
         self.operation = "assign"
         try:
-            for rows in told:
+            for rows in heard.told:
                 super().tell(rows)
         finally:
             self.operation = "silent"

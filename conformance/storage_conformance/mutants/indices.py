@@ -148,7 +148,7 @@ class TakesSmallIntegersUnsigned(Reindexing):
     """A negative int8 is read as a large number."""
 
     def in_get(self, index: Any) -> Any:
-        return int(index) % 256 if isinstance(index, numpy.int8) else index
+        return int(index) % 256 if type(index) is numpy.int8 else index
 
 
 @mutant("IDX-5")

@@ -125,18 +125,19 @@ def _other_structures(node: Node) -> list[tuple[Node, str, str]]:
         if node.type == "LongStep":
             found.append((Record("Step", node.children[:2], node.extra), "SET-12", ""))
         if node.type == "Masked":
-            present = isinstance(node.children[1][1], Absent)
-            mask: Node = Leaf(torch.bool, ()) if present else Absent()
-            found.append((replace(node, children=(node.children[0], ("mask", mask))), "DATA-9", ""))
+            absent = isinstance(dict(node.children)["mask"], Absent)
+            mask: Node = Leaf(torch.bool, ()) if absent else Absent()
+            found.append((replace(node, children=(*node.children[:1], ("mask", mask))), "DATA-9", ""))
     return found
 
 
 def _last_leaf(node: Node) -> Leaf | None:
     if isinstance(node, Leaf):
         return node
-    for _, child in reversed(getattr(node, "children", ())):
-        if (leaf := _last_leaf(child)) is not None:
-            return leaf
+    if isinstance(node, Fields | Record | Tree):
+        for _, child in reversed(node.children):
+            if (leaf := _last_leaf(child)) is not None:
+                return leaf
     return None
 
 

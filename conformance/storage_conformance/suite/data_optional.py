@@ -185,7 +185,8 @@ def _check_values(lab: Lab, requirement: str, container: Container, name: str, s
         storage = lab.make(rows)
         with lab.checking(requirement):
             order = [values[k] for k in (reversed(range(rows)) if first.form == "list" else range(rows))]
-            storage.set(first, container(NonTensorStack(*map(NonTensorData, order)), (rows,)))
+            stacked = NonTensorStack(*map(NonTensorData, order))  # pyright: ignore[reportAbstractUsage]
+            storage.set(first, container(stacked, (rows,)))
             _expect(storage, name, values[:rows])
             storage.set(1, container(NonTensorData(values[rows]), ()))
             _expect(storage, name, [values[0], values[rows], *values[2:rows]])
