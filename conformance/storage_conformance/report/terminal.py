@@ -101,15 +101,21 @@ _COLUMNS: tuple[tuple[tuple[str, str], Callable[[list[Record]], str]], ...] = (
     (("", "evaluations"), lambda found: f"{sum(record.evaluations for record in found):,}"),
 )
 
+_NOT_IF_EMPTY = ("deviations", "exercised", "claimed")
+"""Columns left out of a table where they say nothing: 80 columns then have room for the titles."""
+
 
 def _table(records: list[Record], specification: Specification, width: int) -> list[Line]:
     """One backend: chapter by chapter, with a column for each outcome."""
+    columns = [
+        (names, cell) for names, cell in _COLUMNS if names[1] not in _NOT_IF_EMPTY or cell(records) != "0"
+    ]
     rows = [
-        (prefix, title, [cell(found) for _, cell in _COLUMNS])
+        (prefix, title, [cell(found) for _, cell in columns])
         for prefix, title, found in _chapters(records, specification)
     ]
-    rows.append(("all", "", [cell(records) for _, cell in _COLUMNS]))
-    return _grid([names for names, _ in _COLUMNS], rows, width)
+    rows.append(("all", "", [cell(records) for _, cell in columns]))
+    return _grid([names for names, _ in columns], rows, width)
 
 
 def _matrix(by_backend: dict[str, list[Record]], specification: Specification, width: int) -> list[Line]:
@@ -145,10 +151,9 @@ def _grid(heads: Sequence[tuple[str, str]], rows: list[tuple[str, str, list[str]
         texts = (f"  {cell:>{size}}" for cell, size in zip(cells, widths, strict=True))
         return (start.ljust(left) + "".join(texts)).rstrip()
 
-    lines = [
-        Line(line("", (above for above, _ in heads)), "bold"),
-        Line(line("chapter", (below for _, below in heads)), "bold"),
-    ]
+    above = line("", (above for above, _ in heads))
+    lines = [Line(above, "bold")] if above else []
+    lines.append(Line(line("chapter", (below for _, below in heads)), "bold"))
     for prefix, title, cells in rows:
         lines.append(
             Line(line(f"{prefix:<{prefixes}}  {_cut(title, room)}", cells), "bold" if prefix == "all" else "")
