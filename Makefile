@@ -22,8 +22,9 @@ $(READY): pyproject.toml constraints.txt
 conformance: $(READY) ## check that BACKEND meets SPEC.md
 	$(BIN)/pytest --conformance=$(BACKEND) $(ARGS)
 
-thorough: $(READY) ## the same, hunting ten times as long
+thorough: $(READY) ## the same, hunting ten times as long, and the long tests of this project
 	$(BIN)/pytest --conformance=$(BACKEND) --conformance-profile=thorough $(ARGS)
+	$(BIN)/pytest -m thorough
 
 test: $(READY) ## the tests of this project, with one run of the suite on the reference
 	$(BIN)/pytest $(ARGS)
