@@ -24,7 +24,15 @@ __all__ = ["RequirementItem", "RequirementNotMet", "SpecFile"]
 
 
 class RequirementNotMet(Exception):
-    """A verdict that fails the run; its text is the report."""
+    """A verdict that fails the run; its text is the report.
+
+    Attributes:
+        summary: the same in one line, for a list in which the requirement is already named.
+    """
+
+    def __init__(self, record: Record) -> None:
+        super().__init__("\n".join(failure_lines(record)))
+        self.summary = (record.message or record.reason or record.outcome).partition("\n")[0]
 
 
 # A pytest.File that lies outside the rootdir would be skipped by --lf as soon as a test of the user's had failed.
@@ -101,7 +109,7 @@ class RequirementItem(pytest.Item):
         self.record = self._judged()
         self.user_properties[:] = self.record.properties()
         if self.record.failed:
-            raise RequirementNotMet("\n".join(failure_lines(self.record)))
+            raise RequirementNotMet(self.record)
         match self.record.outcome:
             case "deviation":
                 pytest.xfail(f"known deviation: {self.record.reason}")
@@ -142,7 +150,7 @@ class RequirementItem(pytest.Item):
             representation = excinfo.getrepr(style="value")
             # Where CI=true pytest cuts nothing off its short summary, and would print the whole report again there.
             if representation.reprcrash is not None:
-                representation.reprcrash.message = str(excinfo.value).partition("\n")[0]
+                representation.reprcrash.message = excinfo.value.summary
             return representation
         return super().repr_failure(excinfo, *args, **keywords)
 
