@@ -1,27 +1,25 @@
-"""The memory behind a storage: allocate, read, write. All fast paths are in this room.
+"""The memory behind a storage: allocate, read, write.
 
-A leaf is one block of ``[rows, *T, *feature_shape]``, allocated at the first write and never moved. Timings in the
-comments are for 256 rows of four float32 out of 20000, on two cores of a server, torch 2.13.
+A leaf is one block of ``[rows, *T, *feature_shape]``, allocated at the first write and never moved. What is simple and
+on the CPU goes through `fast`; this is the plain way, for all kinds of data, indices and devices.
 """
 
 from __future__ import annotations
 
 import bisect
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from . import dtypes
+from . import dtypes, fast
 from .indexing import Numbers, Selection, element_numbers
 from .nodes import Column
 from .schema import Schema
 
-Block: TypeAlias = np.ndarray[Any, Any]
-
 _ALIGNMENT = 64  # bytes, that of torch's own allocations; NumPy promises less than complex128 needs
-_NUMPY_KNOWS = dtypes.SUPPORTED - dtypes.FLOAT8 - {torch.bfloat16}
 
 
 class OutOfMemory(MemoryError, RuntimeError):
@@ -51,18 +49,25 @@ class Memory:
         self.trailing = schema.trailing
         self.touched = 0
         self.values: list[dict[int, Any]] = [{} for _ in schema.values]
-        self.leaves = [
-            _zeros(torch.Size((rows, *schema.trailing, *node.feature_shape)), node.dtype, device)
-            for node in schema.leaves
+        kinds = [
+            (torch.Size((rows, *schema.trailing, *node.feature_shape)), node.dtype) for node in schema.leaves
         ]
+        if device.type == "cpu":
+            self.leaves = _zeros_on_cpu(kinds)
+        else:
+            self.leaves = [torch.zeros(shape, dtype=dtype, device=device) for shape, dtype in kinds]
         cells = rows * schema.trailing.numel()
         self._elements = [
             leaf.view(cells, *node.feature_shape) if schema.trailing else leaf
             for leaf, node in zip(self.leaves, schema.leaves, strict=True)
         ]
-        self._on_cpu = on_cpu = device.type == "cpu"
-        self._row_blocks = [_blocks(leaf, rows) if on_cpu else None for leaf in self.leaves]
-        self._element_blocks = [_blocks(leaf, cells) if on_cpu else None for leaf in self.leaves]
+        self._fast: fast.PlainLeaves | None = None
+        # NumPy counts the bytes of an item in 31 bits.
+        if fast.ENABLED and device.type == "cpu" and all(leaf.nbytes // rows < 2**31 for leaf in self.leaves):
+            elements = self._elements if schema.trailing else self.leaves
+            self._fast = fast.PlainLeaves(
+                self.leaves, elements, [node.feature_shape for node in schema.leaves]
+            )
         extents = sorted(
             (leaf.data_ptr(), leaf.data_ptr() + leaf.numel() * leaf.element_size()) for leaf in self.leaves
         )
@@ -85,12 +90,14 @@ class Memory:
             if selection.basic:
                 return [leaf[window].detach() for leaf in self.leaves]
             return [leaf[window].clone() for leaf in self.leaves]
-        assert selection.numbers is not None
         numbers = selection.numbers
-        if not (self._on_cpu and numbers.is_cpu):
-            numbers = numbers.to(self.device)
-        source = self.leaves if selection.whole_rows else self._elements
-        found = [_gather(leaf, numbers) for leaf in source]
+        assert numbers is not None
+        if self._fast is not None and not isinstance(numbers, Tensor):
+            found = self._fast.gather(numbers, whole_rows=selection.whole_rows)
+        else:
+            on_device = torch.as_tensor(numbers, device=self.device)
+            source = self.leaves if selection.whole_rows else self._elements
+            found = [_gather(leaf, on_device) for leaf in source]
         dimensions = len(self.trailing) + 1 if selection.whole_rows else 1
         if len(selection.shape) == dimensions:
             return found
@@ -105,6 +112,32 @@ class Memory:
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
+    def plain(self, leaves: list[Tensor], selection: Selection) -> list[int] | None:
+        """What `write_plain` needs to know, or ``None`` where it cannot be used: then check, `prepare` and `write`."""
+        if self._fast is None or not selection.top:
+            return None
+        return self._fast.addresses(leaves, selection.shape)
+
+    def write_plain(
+        self, selection: Selection, leaves: list[Tensor], addresses: list[int], readable: int
+    ) -> None:
+        """As `write`, for leaves that `plain` has passed."""
+        assert self._fast is not None
+        self._reach(selection, readable)
+        window = selection.window
+        if type(window) is int:
+            self._fast.copy(window, 1, leaves, addresses)
+        elif type(window) is slice and window.step == 1:
+            self._fast.copy(window.start, window.stop - window.start, leaves, addresses)
+        elif window is not None:
+            for leaf, source in zip(self.leaves, leaves, strict=True):
+                leaf[window].copy_(source)
+        elif selection.wraps:
+            self._fast.copy(selection.top - selection.wraps, selection.wraps, leaves, addresses)
+            self._fast.copy(0, selection.last + 1, leaves, addresses, skip=selection.wraps)
+        else:
+            self._fast.scatter(_on_cpu(selection), leaves, whole_rows=selection.whole_rows)
+
     def prepare(self, selection: Selection, sources: list[Tensor]) -> tuple[Selection, list[Tensor]]:
         """Everything about a write that may still fail, or that the write itself would disturb.
 
@@ -117,15 +150,9 @@ class Memory:
         Implements: SET-3, SET-6, SET-13, SET-14, SET-18, DEV-10, DEV-11, DEV-12.
         """
         sources = [source.clone() if self._holds(source) else source for source in sources]
-        numbers = selection.numbers
-        if numbers is None or self.device.type == "meta":
+        if selection.numbers is None or self.device.type == "meta":
             return selection, sources
-        if self.device.type == "cpu":
-            if numbers.device.type != "cpu" or self._holds(numbers):
-                selection = selection._replace(numbers=numbers.to("cpu", copy=True))
-            if any(block is None for block in self._row_blocks):
-                return self._deduplicated(selection, sources)
-            # NumPy wants blocks of bytes one after the other; it assigns in order, so the last one wins.
+        if self._fast is not None:
             return selection, [_plain_bytes(source) for source in sources]
         return self._deduplicated(selection, sources)
 
@@ -139,23 +166,20 @@ class Memory:
 
         Implements: SET-1, SET-2, LAZY-4, DTYPE-4, DTYPE-5.
         """
-        if readable < self.touched:
-            self._zero_gap(selection, readable)
-        self.touched = max(self.touched, selection.top)
+        self._reach(selection, readable)
         window = selection.window
         if window is not None:
             for leaf, source in zip(self.leaves, sources, strict=True):
                 leaf[window].copy_(source)
+        elif self.device.type == "meta":
             return
-        if self.device.type == "meta":
-            return
-        assert selection.numbers is not None
-        if self.device.type == "cpu" and all(block is not None for block in self._row_blocks):
-            self._write_blocks(selection, sources)
-            return
-        targets = self.leaves if selection.whole_rows else self._elements
-        for leaf, source in zip(targets, sources, strict=True):
-            _scatter(leaf, selection.numbers, source)
+        elif self._fast is not None:
+            self._fast.scatter(_on_cpu(selection), sources, whole_rows=selection.whole_rows)
+        else:
+            assert isinstance(selection.numbers, Tensor)
+            targets = self.leaves if selection.whole_rows else self._elements
+            for leaf, source in zip(targets, sources, strict=True):
+                _scatter(leaf, selection.numbers, source)
 
     def write_values(self, selection: Selection, kept: list[Column]) -> None:
         """Keep the values that are not tensors, one for each element addressed."""
@@ -176,17 +200,11 @@ class Memory:
             for number in [number for number in held if number >= first]:
                 del held[number]
 
-    def _write_blocks(self, selection: Selection, sources: list[Tensor]) -> None:
-        # Rows as opaque blocks of bytes: 1.4 us for a leaf where index_copy_ takes 2.6, 35 us for 256 frames of 84x84
-        # bytes where it takes 500, one path for all dtypes, and duplicates need no search (6 us): the last one wins.
-        assert selection.numbers is not None
-        numbers = selection.numbers.numpy()
-        targets = self._row_blocks if selection.whole_rows else self._element_blocks
-        for target, source in zip(targets, sources, strict=True):
-            assert target is not None
-            if target.dtype.itemsize:
-                given = source if source.dtype in _NUMPY_KNOWS else _flat(source).view(torch.uint8)
-                target[numbers] = given.numpy().reshape(-1).view(target.dtype)
+    def _reach(self, selection: Selection, readable: int) -> None:
+        """Before a write: zeroes for rows that come below the length unwritten."""
+        if readable < self.touched:
+            self._zero_gap(selection, readable)
+        self.touched = max(self.touched, selection.top)
 
     def _zero_gap(self, selection: Selection, readable: int) -> None:
         stop = min(selection.top, self.touched)
@@ -200,8 +218,7 @@ class Memory:
                 leaf[readable:stop].zero_()
 
     def _deduplicated(self, selection: Selection, sources: list[Tensor]) -> tuple[Selection, list[Tensor]]:
-        assert selection.numbers is not None
-        numbers: Numbers = selection.numbers.cpu().numpy()
+        numbers = _on_cpu(selection)
         lead = (
             torch.Size((numbers.size, *self.trailing))
             if selection.whole_rows
@@ -236,29 +253,29 @@ def tight(leaf: Tensor) -> Tensor:
     return torch.from_numpy(block).view(leaf.dtype).view(leaf.shape)
 
 
-def _zeros(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
-    if device.type != "cpu":
-        return torch.zeros(shape, dtype=dtype, device=device)
-    size = shape.numel() * dtype.itemsize
-    if not size:
-        return torch.empty(shape, dtype=dtype, device="cpu")
+def _zeros_on_cpu(kinds: list[tuple[torch.Size, torch.dtype]]) -> list[Tensor]:
+    """Leaves of zeros in one block, so that one comparison tells whether an address lies in any of them."""
+    sizes = [shape.numel() * dtype.itemsize for shape, dtype in kinds]
+    starts = [0, *accumulate(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)]
     try:
         # NumPy asks the system for pages that are zero when they are first touched; torch.zeros touches all of them.
-        block = np.zeros(size + _ALIGNMENT, np.uint8)
+        block = np.zeros(starts[-1] + _ALIGNMENT, np.uint8)
     except (MemoryError, ValueError, OverflowError):
-        raise OutOfMemory(f"cannot allocate {size} bytes for a leaf of shape {list(shape)}.") from None
-    start = -block.ctypes.data % _ALIGNMENT
-    return torch.from_numpy(block[start : start + size]).view(dtype).view(shape)
+        shapes = ", ".join(str(list(shape)) for shape, _ in kinds)
+        raise OutOfMemory(f"cannot allocate {starts[-1]} bytes for leaves of {shapes}.") from None
+    block = block[-block.ctypes.data % _ALIGNMENT :]
+    return [
+        torch.from_numpy(block[start : start + size]).view(dtype).view(shape)
+        if size
+        else torch.empty(shape, dtype=dtype, device="cpu")
+        for start, size, (shape, dtype) in zip(starts, sizes, kinds, strict=False)
+    ]
 
 
-def _blocks(leaf: Tensor, count: int) -> Block | None:
-    """The leaf as ``[count]`` opaque items, or ``None`` where NumPy cannot count the bytes of one."""
-    size = leaf.numel() * leaf.element_size() // count
-    if size > np.iinfo(np.int32).max:
-        return None
-    if not size:
-        return np.zeros(0, "V0")
-    return leaf.view(-1).view(torch.uint8).numpy().view(f"V{size}")
+def _on_cpu(selection: Selection) -> Numbers:
+    numbers = selection.numbers
+    assert numbers is not None
+    return numbers.cpu().numpy() if isinstance(numbers, Tensor) else numbers
 
 
 def _plain_bytes(source: Tensor) -> Tensor:
@@ -289,6 +306,8 @@ def _aligned(source: Tensor) -> Tensor:
 
 def _scatter(leaf: Tensor, numbers: Tensor, source: Tensor) -> None:
     """Write rows that are named once each."""
+    if not leaf.numel():
+        return
     word = _word(leaf)
     if word is not None:
         # Single bytes crawl through index_copy_: 500 us for 256 frames of 84x84, 72 us as words of eight.
@@ -299,7 +318,7 @@ def _scatter(leaf: Tensor, numbers: Tensor, source: Tensor) -> None:
 
 
 def _word(leaf: Tensor) -> torch.dtype | None:
-    if leaf.element_size() > 2 or not leaf.numel():
+    if leaf.element_size() > 2:
         return None
     row = leaf[0].numel() * leaf.element_size()
     for word in (torch.int64, torch.int32, torch.int16, torch.uint8):

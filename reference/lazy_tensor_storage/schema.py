@@ -80,11 +80,16 @@ class Schema:
 
         Implements: SET-8 to SET-12, DATA-9 to DATA-13, DATA-15, DATA-18, DATA-19, DTYPE-6.
         """
+        leaves, values = self.take(data, shape, index_dimensions)
+        return self.check(leaves, shape), values
+
+    def take(self, data: Item, shape: torch.Size, index_dimensions: int) -> tuple[list[Tensor], list[Column]]:
+        """The first half of `collect`: the leaves still have to be checked one by one (`check`)."""
         if type(data) is list:
             return self._collect_list(data, shape, index_dimensions)
         collected = Collected(shape, [], [])
         self.root.take(data, collected)
-        return self.check(collected.leaves, shape), collected.values
+        return collected.leaves, collected.values
 
     def _collect_list(
         self, items: list[Any], shape: torch.Size, index_dimensions: int
@@ -292,15 +297,13 @@ def _infer_tensor(data: Tensor, path: Path, numbering: _Numbering) -> TensorNode
 
 def _infer_tensordict(data: Any, fields: dict[str, Any], path: Path, numbering: _Numbering) -> TensorDictNode:
     tail = numbering.cut(data.batch_size, path, "batch size")
-    start = numbering.leaves
     nodes: dict[str, Node] = {}
     for key, value in fields.items():
         if value is None:
             nodes[key] = ValueNode((*path, key), numbering.next_value(), tail, optional=True)
         else:
             nodes[key] = _infer(value, (*path, key), numbering)
-    only_tensors = all(isinstance(node, TensorNode) for node in nodes.values())
-    return TensorDictNode(path, tail, nodes, start if only_tensors else None)
+    return TensorDictNode(path, tail, nodes)
 
 
 def _is_namedtuple(cls: type) -> bool:

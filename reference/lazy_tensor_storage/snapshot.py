@@ -123,9 +123,7 @@ def tree_of(plain: Any, path: Path, classes: dict[str, type]) -> Node:
         children = list(fields.values())
         if any(_leading(child)[: len(tail)] != tail for child in children):
             raise ValueError(f"the batch size {list(tail)} is not that of what it contains")
-        only_tensors = all(isinstance(child, TensorNode) for child in children)
-        start = children[0].position if children and isinstance(children[0], TensorNode) else 0
-        return TensorDictNode(path, tail, fields, start if only_tensors else None)
+        return TensorDictNode(path, tail, fields)
     if kind == "tensorclass":
         cls = _find_class(plain["class"], classes)
         body = tree_of(plain["body"], path, classes)

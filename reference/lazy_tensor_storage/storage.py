@@ -241,11 +241,11 @@ class LazyTensorStorage:
         if not selection.top:
             return None
         memory = Memory(schema, self._capacity(schema.trailing), device)
-        selection, leaves = memory.prepare(selection, leaves)
+        prepared, leaves = memory.prepare(selection, leaves)
         changed = self._changed(selection, schema.trailing)
 
         # Nothing can fail from here on.
-        memory.write(selection, leaves, 0)
+        memory.write(prepared, leaves, 0)
         memory.write_values(selection, values)
         self._schema, self._memory = schema, memory
         self._readable, self._last_row = selection.top, selection.last
@@ -258,15 +258,21 @@ class LazyTensorStorage:
         return self._write(schema, memory, selection, data)
 
     def _write(self, schema: Schema, memory: Memory, selection: Selection, data: Item) -> Tensor | None:
-        leaves, values = schema.collect(data, selection.shape, selection.index_dimensions(memory.trailing))
-        _refuse_meta(leaves, memory.device)
-        if not selection.top:
-            return None
-        selection, leaves = memory.prepare(selection, leaves)
+        leaves, values = schema.take(data, selection.shape, selection.index_dimensions(memory.trailing))
+        prepared, addresses = selection, memory.plain(leaves, selection)
+        if addresses is None:
+            leaves = schema.check(leaves, selection.shape)
+            _refuse_meta(leaves, memory.device)
+            if not selection.top:
+                return None
+            prepared, leaves = memory.prepare(selection, leaves)
         changed = self._changed(selection, memory.trailing)
 
         # Nothing can fail from here on.
-        memory.write(selection, leaves, self._readable)
+        if addresses is None:
+            memory.write(prepared, leaves, self._readable)
+        else:
+            memory.write_plain(selection, leaves, addresses, self._readable)
         memory.write_values(selection, values)
         return changed
 
@@ -433,7 +439,7 @@ class LazyTensorStorage:
             memory = Memory(schema, rows, self._device_for(leaves))
         else:
             _refuse_meta(leaves, memory.device)
-        everything, leaves = memory.prepare(everything, leaves)
+        _, leaves = memory.prepare(everything, leaves)
         changed = self._changed(everything, schema.trailing)
 
         # Nothing can fail from here on.
