@@ -30,6 +30,7 @@ Index: TypeAlias = (
 Window: TypeAlias = int | slice | tuple[int | slice, ...]
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
+_UNSIGNED = np.dtype(np.uint64)
 _INDEX_DTYPES = frozenset(
     {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.bool}
 )
@@ -193,6 +194,10 @@ def _one_row(row: int, rows: int, trailing: torch.Size) -> Selection:
 
 def _slice(index: slice, rows: int, trailing: torch.Size) -> Selection:
     addressed = _rows_of_slice(index, rows)
+    first, stop = addressed.start, addressed.stop
+    if addressed.step == 1 and first < stop:  # as below, in two thirds of the time
+        shape = torch.Size((stop - first, *trailing))
+        return Selection(shape, stop, stop - 1, slice(first, stop, 1), None, True, True)
     return _window(addressed, trailing, basic=True)
 
 
@@ -250,7 +255,7 @@ def _from_list(index: Sequence[Any]) -> np.ndarray[Any, Any]:
         except Exception:  # whatever an entry that is no integer raises: the slow way says what is wrong
             return _from_mixed_list(index)
         # A bool among them was taken for 0 or 1.
-        if all(type(index[place]) is int for place in (numbers.view(np.uint64) < 2).nonzero()[0].tolist()):
+        if all(type(index[place]) is int for place in (numbers.view(_UNSIGNED) < 2).nonzero()[0].tolist()):
             return numbers
     return _from_mixed_list(index)
 
@@ -327,7 +332,7 @@ def _rows(array: Numbers, rows: int, trailing: torch.Size) -> Selection:
     if ascending and first >= 0 and last < rows and _same(flat, np.arange(first, last + 1, dtype=np.int64)):
         return Selection(shape, last + 1, last, slice(first, last + 1, 1), None, True, False)
     # Seen as unsigned, a negative number is a huge one: one pass finds both kinds of mistake, and the highest row.
-    highest = int(flat.view(np.uint64).max())
+    highest = int(flat.view(_UNSIGNED).max())
     if highest >= rows:
         flat = _wrap(flat, rows)
         first, last, highest = flat.item(0), flat.item(-1), int(flat.max())
@@ -420,7 +425,7 @@ def _normalise(index: tuple[Any, ...], rows: int, trailing: torch.Size) -> list[
             _check_mask(entry, sizes[len(entries) : len(entries) + entry.ndim])
             entries.extend(entry.nonzero())
         else:
-            in_bounds = not entry.size or int(entry.reshape(-1).view(np.uint64).max()) < size
+            in_bounds = not entry.size or int(entry.reshape(-1).view(_UNSIGNED).max()) < size
             entries.append(entry if in_bounds else _wrap(entry, size))
     return entries
 
