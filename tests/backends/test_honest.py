@@ -26,7 +26,12 @@ def pytest_conformance_backends(config):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("rows_in_a_list", "RowsInAList"), ("numpy_memmaps", "NumpyMemmaps"), ("sqlite_rows", "SqliteRows")],
+    [
+        ("rows_in_a_list", "RowsInAList"),
+        ("numpy_memmaps", "NumpyMemmaps"),
+        ("sqlite_rows", "SqliteRows"),
+        ("liberties", "Liberties"),
+    ],
 )
 def test_an_honest_storage_conforms(module: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = str(Path(__file__).parent)
