@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 from storage_conformance.attribution import GENERAL, play
 from storage_conformance.batch import Batch
@@ -21,76 +20,17 @@ from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
 from storage_conformance.model import Cell, Model
 from storage_conformance.recorder import Found, Raised, Violation
-from storage_conformance.structure import Fields, Leaf, Node, Record, observe
+from storage_conformance.structure import Node, observe
 from storage_conformance.subject import Given
-from storage_conformance.trial import Setup, Step
+from storage_conformance.suite.grounds import Ground
+from storage_conformance.trial import Step
 
-__all__ = [
-    "ANY_REFUSAL",
-    "GRIDS",
-    "GROUNDS",
-    "NODES",
-    "PAIR",
-    "PARTLY",
-    "SPOILED",
-    "STEP",
-    "Bench",
-    "Ground",
-    "assigning",
-    "every",
-    "in_turn",
-    "reading",
-    "reads_and_writes",
-]
+__all__ = ["ANY_REFUSAL", "Bench"]
 
 ANY_REFUSAL: tuple[type[Exception], ...] = (TypeError, ValueError, LookupError, RuntimeError)
 
-Case = TypeVar("Case")
-SPOILED = object()
 ABOUT_ROWS = ("DATA", "DTYPE", "GET", "IDX", "LAZY", "SET")
 """The chapters that answer for what rows hold."""
-
-
-@dataclass(frozen=True)
-class Ground:
-    """A storage of `size` elements with trailing shape `trailing`, of which `rows` rows are written."""
-
-    size: int
-    trailing: tuple[int, ...]
-    rows: int
-
-    def setup(self, node: Node) -> Setup:
-        return Setup(self.size, 1 + len(self.trailing), self.trailing, node)
-
-    @property
-    def capacity(self) -> int:
-        return Model(self.size, 1 + len(self.trailing), self.trailing, Leaf()).capacity
-
-
-GROUNDS = (
-    Ground(5, (), 3),
-    Ground(5, (), 5),
-    Ground(1, (), 1),
-    Ground(12, (3,), 4),
-    Ground(10, (3,), 3),
-    Ground(2, (3,), 1),
-    Ground(12, (2, 2), 3),
-    Ground(7, (2, 1), 2),
-)
-"""Full, not full and of one row, in one, two and three dimensions, also where P does not divide the size."""
-PARTLY = tuple(ground for ground in GROUNDS if ground.rows < ground.capacity)
-"""One of each number of dimensions, for checks that try them all each time."""
-GRIDS = tuple(ground for ground in GROUNDS if ground.trailing)
-
-PAIR = Fields((("a", Leaf(feature=(2,))), ("next", Fields((("b", Leaf()),)))))
-STEP = Record("Step", (("obs", Leaf(feature=(3,))), ("reward", Leaf())))
-NODES: tuple[Node, ...] = (
-    Leaf(),
-    PAIR,
-    Leaf(feature=(2, 1)),
-    Fields((("a", Leaf()), ("b", Leaf(feature=(0,))), ("c", Leaf()))),
-)
-"""Plain structures: the others have chapters of their own."""
 
 
 class Bench:
@@ -449,70 +389,3 @@ def _plain(step: Step) -> Step:
     index, second = step.arguments[:2]
     plain = replace(second, layout="plain", form="dense") if isinstance(second, Batch) else "grad"
     return Step(step.verb, (index, plain))
-
-
-def every(lab: Lab, requirement: str, cases: Iterable[Case], act: Callable[[Case], None]) -> None:
-    """Tries all cases, each in a program of its own.
-
-    What goes wrong for another requirement (a refused write that moves the length) must not hide the cases behind it:
-    it is raised only if no case violates `requirement`.
-    """
-    other: tuple[Found, Any] | None = None
-    for case in cases:
-        lab.start()
-        try:
-            act(case)
-        except Found as found:
-            if found.requirement == requirement:
-                raise
-            other = other or (found, lab.program)
-    if other is not None:
-        lab.program = other[1]
-        raise other[0]
-
-
-def in_turn(make: Callable[[], Bench], acts: Iterable[Callable[[Bench], object]]) -> None:
-    """Tries acts one after the other on one storage; what goes wrong is shown on a storage of its own if it can be.
-
-    An act that returns `SPOILED` leaves the storage in a state that the others do not expect.
-    """
-    bench = make()
-    lab = bench.lab
-    for act in acts:
-        try:
-            if act(bench) is SPOILED:
-                lab.start()
-                bench = make()
-        except Found as found:
-            long = lab.program
-            lab.start()
-            try:
-                act(make())
-            except Found as again:
-                if again.requirement == found.requirement:
-                    raise
-            lab.program = long
-            raise
-
-
-def reads_and_writes(
-    make: Callable[[], Bench], requirement: str, readable: Iterable[Index], writable: Iterable[Index]
-) -> None:
-    """Each index in `get` and `[]=` against the readable rows, then in `set` against the capacity."""
-
-    def write(bench: Bench, index: Index) -> None:
-        bench.fill_up()
-        bench.set(requirement, index)
-
-    acts = [act(requirement, index) for index in readable for act in (reading, assigning)]
-    in_turn(make, [*acts, *(partial(write, index=index) for index in writable)])
-
-
-def reading(requirement: str, index: Index) -> Callable[[Bench], object]:
-    """A `get` for `in_turn`."""
-    return lambda bench: bench.get(requirement, index)
-
-
-def assigning(requirement: str, index: Index) -> Callable[[Bench], object]:
-    """A `[]=` for `in_turn`."""
-    return lambda bench: bench.assign(requirement, index)

@@ -13,18 +13,10 @@ from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.structure import Leaf, Node
 from storage_conformance.subject import Literal
-from storage_conformance.suite.bench import (
-    GROUNDS,
-    NODES,
-    Bench,
-    Ground,
-    assigning,
-    every,
-    in_turn,
-    reading,
-    reads_and_writes,
-)
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import check
+from storage_conformance.suite.grounds import GROUNDS, NODES, Ground
+from storage_conformance.suite.turns import assigning, every, in_turn, reading, reads_and_writes
 
 grounds = st.sampled_from(GROUNDS)
 nodes = st.sampled_from(NODES)

@@ -12,17 +12,10 @@ from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.structure import Leaf, Node
 from storage_conformance.subject import Literal
-from storage_conformance.suite.bench import (
-    GRIDS,
-    GROUNDS,
-    NODES,
-    PARTLY,
-    Bench,
-    Ground,
-    every,
-    reads_and_writes,
-)
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import check
+from storage_conformance.suite.grounds import GRIDS, GROUNDS, NODES, PARTLY, Ground
+from storage_conformance.suite.turns import every, reads_and_writes
 
 grounds = st.sampled_from(GROUNDS)
 grids = st.sampled_from(GRIDS)

@@ -15,19 +15,11 @@ from storage_conformance.recorder import Violation
 from storage_conformance.strategies.structures import structures
 from storage_conformance.structure import Leaf, Node, observe
 from storage_conformance.subject import Literal
-from storage_conformance.suite.bench import (
-    ANY_REFUSAL,
-    GROUNDS,
-    NODES,
-    PAIR,
-    PARTLY,
-    STEP,
-    Bench,
-    Ground,
-    every,
-)
+from storage_conformance.suite.bench import ANY_REFUSAL, Bench
 from storage_conformance.suite.check import check
+from storage_conformance.suite.grounds import GROUNDS, NODES, PAIR, PARTLY, STEP, Ground
 from storage_conformance.suite.indices_dimensions import refused_as_index
+from storage_conformance.suite.turns import every
 
 grounds = st.sampled_from(GROUNDS)
 nodes = st.sampled_from(NODES)

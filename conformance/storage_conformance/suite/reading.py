@@ -15,9 +15,11 @@ from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised
 from storage_conformance.strategies.structures import structures
 from storage_conformance.structure import Fields, Leaf, Node, Record, tensors
-from storage_conformance.suite.bench import GROUNDS, NODES, PAIR, STEP, Bench, Ground, every, in_turn, reading
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import Arguments, check
+from storage_conformance.suite.grounds import GROUNDS, NODES, PAIR, STEP, Ground
 from storage_conformance.suite.indices_odd import EMPTY, empty_indices
+from storage_conformance.suite.turns import every, in_turn, reading
 from storage_conformance.suite.writing import element_indices, row_indices
 from storage_conformance.suite.writing_assign import beyond
 from storage_conformance.suite.writing_memory import KINDS, TREES

@@ -205,7 +205,7 @@ def load_aside(
     """
     setup = trial.setup
     model = Model(size or setup.size, setup.ndim, setup.trailing, setup.node)
-    storage = trial._make(model.size, trial._name())
+    storage = trial.another(model.size)
     with trial.lab.checking(requirement):
         storage.call(reader, shown or Literal(path, label("0")))
     model.take(dumped)

@@ -13,19 +13,11 @@ from storage_conformance.model import Cell
 from storage_conformance.recorder import Raised, Violation
 from storage_conformance.strategies.structures import structures
 from storage_conformance.structure import Fields, Leaf, Node
-from storage_conformance.suite.bench import (
-    GROUNDS,
-    NODES,
-    PAIR,
-    SPOILED,
-    STEP,
-    Bench,
-    Ground,
-    every,
-    in_turn,
-)
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import Arguments, check
+from storage_conformance.suite.grounds import GROUNDS, NODES, PAIR, STEP, Ground
 from storage_conformance.suite.indices_odd import empty_indices
+from storage_conformance.suite.turns import SPOILED, every, in_turn
 
 grounds = st.sampled_from(GROUNDS)
 nodes = st.sampled_from((*NODES, STEP))

@@ -16,14 +16,10 @@ from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised
 from storage_conformance.structure import Node
 from storage_conformance.subject import Literal
-from storage_conformance.suite.bench import (
-    GRIDS,
-    Bench,
-    Ground,
-    every,
-    in_turn,
-)
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import check
+from storage_conformance.suite.grounds import GRIDS, Ground
+from storage_conformance.suite.turns import every, in_turn
 from storage_conformance.suite.writing import ALL, any_structure, element_indices, grounds, nodes, row_indices
 
 

@@ -12,8 +12,10 @@ from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised
 from storage_conformance.structure import Fields, Leaf, Node, Record, Tree, leaves
-from storage_conformance.suite.bench import ANY_REFUSAL, PARTLY, STEP, Bench, Ground, every
+from storage_conformance.suite.bench import ANY_REFUSAL, Bench
 from storage_conformance.suite.check import check
+from storage_conformance.suite.grounds import PARTLY, STEP, Ground
+from storage_conformance.suite.turns import every
 from storage_conformance.suite.writing_structure import grounds, places, refuse, verbs
 
 # --- leaves -------------------------------------------------------------------------------------------------

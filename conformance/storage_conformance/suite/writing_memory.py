@@ -16,18 +16,10 @@ from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised
 from storage_conformance.structure import Fields, Leaf, Node, Record, Tree, observe
 from storage_conformance.subject import Given, Literal
-from storage_conformance.suite.bench import (
-    ANY_REFUSAL,
-    GROUNDS,
-    NODES,
-    PAIR,
-    PARTLY,
-    STEP,
-    Bench,
-    Ground,
-    every,
-)
+from storage_conformance.suite.bench import ANY_REFUSAL, Bench
 from storage_conformance.suite.check import Arguments, check
+from storage_conformance.suite.grounds import GROUNDS, NODES, PAIR, PARTLY, STEP, Ground
+from storage_conformance.suite.turns import every
 
 grounds = st.sampled_from(GROUNDS)
 full_grounds = st.sampled_from([ground for ground in GROUNDS if ground.rows == ground.capacity])

@@ -16,8 +16,10 @@ from storage_conformance.lab import Lab
 from storage_conformance.recorder import Violation
 from storage_conformance.structure import Fields, Leaf, Node, tensors
 from storage_conformance.subject import Literal
-from storage_conformance.suite.bench import GROUNDS, PAIR, STEP, Bench, Ground, every
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import check
+from storage_conformance.suite.grounds import GROUNDS, PAIR, STEP, Ground
+from storage_conformance.suite.turns import every
 from storage_conformance.suite.writing_memory import ALL, KINDS, few, full_grounds, kinds
 
 grounds = st.sampled_from(GROUNDS)

@@ -11,8 +11,10 @@ from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.structure import Fields, Leaf, Node, Record, Tree
-from storage_conformance.suite.bench import PARTLY, Bench, Ground, every
+from storage_conformance.suite.bench import Bench
 from storage_conformance.suite.check import Arguments, check
+from storage_conformance.suite.grounds import PARTLY, Ground
+from storage_conformance.suite.turns import every
 
 GROUNDS = (Ground(5, (), 3), Ground(5, (), 5), Ground(1, (), 1), Ground(10, (3,), 3), Ground(7, (2, 1), 2))
 grounds = st.sampled_from(GROUNDS)
