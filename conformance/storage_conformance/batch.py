@@ -46,7 +46,7 @@ class Batch:
         node: the structure of an item.
         lead: the leading shape of the data; `()` for one item without trailing shape.
         seed: decides the values.
-        bits: arbitrary bit patterns in place of small whole numbers.
+        bits: numbers of any size, infinite and not-a-number ones among them, in place of small whole ones.
         halves: floating-point values that are no whole numbers.
         layout: how the tensors lie in memory and whether they belong to a graph.
         form: "dense", "lazy" (a lazy stack) or "list" (of items); the last two only for one or more leading dimensions.
@@ -171,7 +171,7 @@ def _fill(leaf: Leaf, lead: tuple[int, ...], seed: int, number: int, bits: bool)
     dtype = leaf.dtype
     if bits and dtype != torch.bool:
         raw = bytearray(Random(seed * 1009 + number).randbytes(count * dtype.itemsize))
-        return torch.frombuffer(raw, dtype=torch.uint8).view(dtype).reshape(shape)
+        return _ordinary(torch.frombuffer(raw, dtype=torch.uint8).view(dtype)).reshape(shape)
     whole = numpy.arange(count, dtype=numpy.int64) + (seed * 37 + number * 11 + 1)
     if dtype == torch.bool:
         return torch.from_numpy((whole * 40503 >> 4) % 2 == 1).reshape(shape)
@@ -179,6 +179,19 @@ def _fill(leaf: Leaf, lead: tuple[int, ...], seed: int, number: int, bits: bool)
         return (torch.from_numpy(whole).to(dtype) * complex(1, -2)).reshape(shape)
     modulo = _MODULO.get(dtype, 13 if dtype.itemsize == 1 else 0)
     return torch.from_numpy(whole % modulo if modulo else whole).to(dtype).reshape(shape)
+
+
+def _ordinary(noise: torch.Tensor) -> torch.Tensor:
+    """`noise` without the patterns that DTYPE-4 alone speaks of, which a copy by arithmetic would change.
+
+    A `TensorDict.clone` of 0.14 is one. Drawn at random, they would make a verdict depend on the seed.
+    """
+    parts = torch.view_as_real(noise) if noise.dtype.is_complex else noise
+    if parts.dtype.is_floating_point and parts.dtype.itemsize > 1:
+        # Arithmetic of bfloat16 has more than one pattern for not-a-number.
+        parts[torch.isnan(parts)] = torch.inf if parts.dtype == torch.bfloat16 else torch.nan
+        parts[parts == 0] = 0.0
+    return noise
 
 
 def _lay_out(tensor: torch.Tensor, layout: str, device: torch.device | None) -> torch.Tensor:
@@ -204,7 +217,8 @@ def tensor_code(tensor: torch.Tensor, *, bits: bool = False) -> str:
     shape, dtype = list(tensor.shape), tensor.dtype
     if tensor.numel() == 0:
         return f"torch.empty({shape}, dtype={dtype})"
-    if (bits and dtype != torch.bool) or (dtype.is_floating_point and dtype.itemsize == 1):
+    plain = not dtype.is_floating_point or (dtype.itemsize > 1 and bool(torch.isfinite(tensor).all()))
+    if (bits and dtype != torch.bool) or not plain:
         values = list(tensor_bytes(tensor))
         return f"torch.tensor({values}, dtype=torch.uint8).view({dtype}).reshape({shape})"
     return f"torch.tensor({tensor.tolist()}, dtype={dtype})"

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from lazy_tensor_storage import LazyTensorStorage
+from storage_conformance.mutants.altering import Altering, leaf_tensors
 from storage_conformance.mutants.mutant import mutant
 from storage_conformance.mutants.rewriting import Rewriting, is_plain, leafwise, nested
 from storage_conformance.structure import tensors
@@ -161,6 +163,17 @@ class FlushesSubnormals(_Giving):
         if not _is_float(leaf):
             return leaf
         return torch.where(leaf.abs() < torch.finfo(leaf.dtype).tiny, leaf * 0.0, leaf)
+
+
+@mutant("CKPT-5", may="CKPT-9")
+class DumpsByArithmetic(Altering):
+    """A dump holds each number plus zero, as `TensorDict.clone` makes it."""
+
+    def alter(self, aside: LazyTensorStorage) -> LazyTensorStorage:
+        for leaf in leaf_tensors(aside):
+            if _is_float(leaf):
+                leaf.add_(0)
+        return aside
 
 
 @mutant("DTYPE-5", may="ERR-5")

@@ -12,9 +12,11 @@ import numpy
 import torch
 from hypothesis import strategies as st
 
+from storage_conformance.attribution import play
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index
 from storage_conformance.lab import Lab
+from storage_conformance.recorder import Found
 from storage_conformance.structure import Fields, Leaf, Node, Record, leaves, relabel
 from storage_conformance.suite.check import check
 from storage_conformance.suite.stories import ROWS_ONLY, SHAPES, Story, stories, tell, tour
@@ -164,6 +166,18 @@ def every_kind_of_bit_pattern_is_kept(lab: Lab) -> None:
         tour(of_dtypes((*FLOATS, *COMPLEX)), make=Patterned, shapes=shapes),
         as_int64,
     )
+
+
+@check("CKPT-5")
+def every_kind_of_bit_pattern_survives_a_dump(lab: Lab) -> None:
+    for node in of_dtypes((*FLOATS, *COMPLEX)):
+        lab.start()
+        write = Step("write", (Index("range", (0, 16)), Patterned(node, (16,))))
+        try:
+            play(lab, Setup(16, node=node), write, Step("dump", (0,)), Step("load_elsewhere", (0, 16)))
+        except Found as found:
+            if found.requirement == "CKPT-5":  # the write is the business of DTYPE-4
+                raise
 
 
 @dataclass(frozen=True, repr=False)
