@@ -108,6 +108,8 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
         if any(batch.layout == layout for batch in _batches(steps)):
             plain = partial(_without_layout, layout)
             yield requirement, (setup, [_each_batch(step, plain) for step in steps])
+    if any(batch.device for batch in _batches(steps)):
+        yield "DEV-10", (setup, [_each_batch(step, _on_the_cpu) for step in steps])
     if setup.device == "auto" and found.requirement not in DEVICE and last.verb not in COPIES:
         yield "DEV-5", (replace(setup, device="cpu"), steps)
     if found.requirement not in STATE or last.verb not in ("write", "assign", "read"):
@@ -131,6 +133,10 @@ def _in_grad_mode(step: Step) -> Step:
         step.verb,
         tuple("grad" if isinstance(a, str) and a in ("no_grad", "inference") else a for a in step.arguments),
     )
+
+
+def _on_the_cpu(batch: Batch) -> Batch:
+    return replace(batch, device="")
 
 
 def _batches(steps: list[Step]) -> list[Batch]:

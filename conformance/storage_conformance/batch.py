@@ -51,6 +51,7 @@ class Batch:
         layout: how the tensors lie in memory and whether they belong to a graph.
         form: "dense", "lazy" (a lazy stack) or "list" (of items); the last two only for one or more leading dimensions.
         device_named: whether TensorDicts say on which device they are.
+        device: where the tensors are; "" stands for the CPU.
     """
 
     node: Node
@@ -61,6 +62,7 @@ class Batch:
     layout: str = "plain"
     form: str = "dense"
     device_named: bool = False
+    device: str = ""
 
     @cached_property
     def values(self) -> list[Any]:
@@ -87,6 +89,8 @@ class Batch:
 
     def data(self, device: torch.device | None = None) -> Any:
         """A new container with new memory, as a caller would hand it over."""
+        if device is None and self.device:
+            device = torch.device(self.device)
         if self.form != "dense":
             return self._stacked(device)
         if self.layout == "inference":
@@ -127,6 +131,13 @@ class Batch:
 
     def code(self) -> str:
         """A Python expression for `data()`."""
+        text = self._code_on_the_cpu()
+        if not self.device:
+            return text
+        moving = f"lambda t: t.to({self.device!r}) if isinstance(t, torch.Tensor) else t"
+        return f"torch.utils._pytree.tree_map({moving}, {text})"
+
+    def _code_on_the_cpu(self) -> str:
         if self.form == "dense":
             return self._wrapped(
                 _expression(

@@ -6,6 +6,7 @@ Act on the storage, act on the model, compare; every comparison stands under the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -122,6 +123,8 @@ class Calls(Pair):
 
     def _given(self, batch: Batch, scribble: bool) -> Given:
         """The data of a batch, with a name if the caller is to change them after the write."""
+        if self.setup.device == "auto" and self.model.fresh and self.lab.device != "cpu":
+            batch = replace(batch, device=self.lab.device)  # where the storages of this run are
         changing = scribble and batch.layout not in ("expanded", "inference", "requires_grad")
         return Given(batch, batch.data(), "data" if changing else "")
 

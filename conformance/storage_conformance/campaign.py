@@ -81,13 +81,11 @@ class Campaign:
         device: str = "cpu",
     ) -> None:
         self.backend = backend
-        self.selected = (
-            frozenset(i for i in selected if self.applies(i) is None) if device == "cpu" else selected
-        )
+        self.device = device
+        self.selected = frozenset(i for i in selected if self.applies(i) is None)
         self.profile = profile
         self.seed = seed
         self.expected = expected
-        self.device = device
         self.recorder = Recorder()
         self.failures: dict[str, Failure] = {}
         self._stack = ExitStack()
@@ -110,7 +108,7 @@ class Campaign:
         """None, or the reason why a requirement is not tested on this backend."""
         for feature in specification().requirements[requirement].features:
             if feature == "accelerator":
-                if getattr(self, "device", "cpu") == "cpu":
+                if self.device == "cpu":
                     return "needs an accelerator (--conformance-device)"
             elif feature in self.backend.refuses:
                 return f"feature `{feature}` is refused"

@@ -40,6 +40,15 @@ class Lab:
         self.program = Program()
         self.noted: Callable[[Found], bool] | None = None
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where data may come from: the CPU, and each of the first two devices of the type of this run."""
+        kind = self.device.partition(":")[0]
+        if kind == "cpu":
+            return ("cpu",)
+        count = min(2, torch.get_device_module(kind).device_count())
+        return ("cpu", self.device, *(f"{kind}:{n}" for n in range(count) if f"{kind}:{n}" != self.device))
+
     def control(self, requirement: str = "") -> Lab:
         """Another lab for trying things, whose evaluations nobody counts.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from storage_conformance.accelerator import prepare
 from storage_conformance.backend import Backend
 from storage_conformance.deviations import Deviation, load, shipped
 from storage_conformance.errors import ConfigurationError
@@ -89,7 +90,7 @@ def plan(config: pytest.Config) -> Plan:
         policies=policies,
         profile=PROFILES[profile],
         seed=_seed(config),
-        device=_option(config, "conformance_device") or "cpu",
+        device=prepare(_option(config, "conformance_device") or "cpu"),
         only=matching(config.getoption("conformance_only") or (), spec),
         targets=split_targets(config.args if explicit else []),
     )

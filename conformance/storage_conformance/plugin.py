@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option(
         "--conformance-device",
         metavar="DEVICE",
-        help="device to store on (ini: conformance_device; default: cpu).",
+        help="device to store on, e.g. cuda; fake makes an accelerator without hardware (ini: conformance_device; "
+        "default: cpu).",
     )
     option(
         "--conformance-deviations",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from storage_conformance.accelerator import Unavailable
 from storage_conformance.campaigns import Campaigns, Unusable
 from storage_conformance.errors import ConfigurationError
 from storage_conformance.items import RequirementItem, SpecFile
@@ -31,6 +32,8 @@ def start(session: pytest.Session) -> None:
             campaigns.smoke()
     except ConfigurationError as error:
         raise pytest.UsageError(" ".join(str(error).split())) from None
+    except Unavailable as error:
+        pytest.exit(f"skipped: {error}", returncode=pytest.ExitCode.NO_TESTS_COLLECTED)
     except Unusable as error:
         pytest.exit(str(error), returncode=EXIT_UNUSABLE)
     config.option.keyword = exact_keywords(config.option.keyword, planned.specification)

@@ -74,7 +74,14 @@ class Verification:
                 equal(device, "auto", f"{storage.name}.device")
         elif not model.fresh:
             with self.lab.checking(blame.device or ("DEV-5" if auto else "DEV-2")):
-                equal(device, torch.device(self.lab.device), f"{storage.name}.device")
+                equal(device, self._home(storage), f"{storage.name}.device")
+
+    def _home(self, storage: Subject) -> torch.device:
+        """Where the leaves have to be; with `"auto"`, a load may have chosen where (DEV-8)."""
+        asked = self.setup.device == "auto" and self.lab.device != "cpu"
+        found = storage.attribute("device") if asked else None
+        known = isinstance(found, torch.device) and str(found) in self.lab.devices
+        return found if known else torch.device(self.lab.device)  # type: ignore[return-value]
 
     def _verify_rows(self, storage: Subject, model: Model, blame: Blame, touched: set[int]) -> None:
         cells = tuple(range(len(model)))
@@ -113,7 +120,7 @@ class Verification:
         self._verify_leaves(storage, value, blame)
 
     def _verify_leaves(self, storage: Subject, value: Any, blame: Blame) -> None:
-        device = torch.device(self.lab.device)
+        device = self._home(storage)
         with self.lab.noting(blame.device or "DEV-7"):
             container = isinstance(value, TensorDictBase) or is_tensorclass(value)
             if container and value.device is not None:

@@ -4,14 +4,14 @@ import copy
 import itertools
 import pickle
 
-import fake_accelerator
 import pytest
 import torch
 from tensordict import TensorDict, lazy_stack
 
 from lazy_tensor_storage import LazyTensorStorage
+from storage_conformance import accelerator
 
-fake_accelerator.install()
+accelerator.install()
 
 FAKE = torch.device("fake:0")
 DTYPES = [torch.float32, torch.bool, torch.bfloat16, torch.uint8, torch.int64, torch.complex64]

@@ -10,12 +10,12 @@ import torch
 from lazy_tensor_storage import LazyTensorStorage
 
 HERE = Path(__file__).parent
-REFERENCE = HERE.parents[1] / "reference"
+ROOTS = [str(HERE.parents[1] / name) for name in ("reference", "conformance")]
 
 
 def test_promises_between_devices_hold_on_a_fake_accelerator():
     program = (
-        f"import sys; sys.path[:0] = [{str(HERE)!r}, {str(REFERENCE)!r}]; import pytest; "
+        f"import sys; sys.path[:0] = {ROOTS!r}; import pytest; "
         f"sys.exit(pytest.main([{str(HERE / 'on_fake_accelerator.py')!r}, '-q', '-p', 'no:cacheprovider']))"
     )
     done = subprocess.run(

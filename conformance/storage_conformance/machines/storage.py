@@ -241,7 +241,12 @@ class StorageMachine(RuleBasedStateMachine):
             isinstance(leaf, Text) for _, leaf in leaves(node)
         )
         batch = draw_batch(draw, node, span.lead, stackable=stackable)
-        return replace(batch, seed=batch.seed + 4 * len(self.steps))
+        batch = replace(batch, seed=batch.seed + 4 * len(self.steps))
+        return (
+            batch
+            if self.lab.device == "cpu"
+            else replace(batch, device=draw(st.sampled_from(self.lab.devices)))
+        )
 
     def kinds_of_copies(self) -> list[str]:
         pickles = ["pickle"] if self.lab.claims("pickle") else []

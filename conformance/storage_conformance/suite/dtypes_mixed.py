@@ -325,5 +325,5 @@ def _check_fresh(lab: Lab, storage: Subject) -> None:
                 "the refused write left something behind", claim="len(storage) == 0 and storage.shape is None"
             )
         storage.set(at(0), Literal(torch.ones(3), "torch.ones(3)"))
-        if not torch.equal(storage.get(at(0)), torch.ones(3)):
+        if not torch.equal(storage.get(at(0)).cpu(), torch.ones(3)):
             raise Violation("after the refused write another one does not read back")
