@@ -71,12 +71,12 @@ class FakeTensor(torch.Tensor):
         if name.startswith("new_") or name.endswith("_like"):
             wanted = func(*args, **{**kwargs, "device": "meta"})
             LEDGERS[device.index].demand(wanted.untyped_storage().nbytes())
-        known = {id(wrapper.raw): wrapper for wrapper in wrappers}
+        known = {id(_raw(x)): x for x in inputs}
 
         def back(x: Any) -> Any:
             if not isinstance(x, torch.Tensor):
                 return x
-            # What was changed in place is the caller's own tensor.
+            # What was changed in place is the caller's own tensor, be it on the CPU.
             return known[id(x)] if id(x) in known else held(x, device)
 
         return _each(back, func(*args, **kwargs))
