@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance thorough test check benchmarks clean
+.PHONY: help conformance thorough test check benchmarks cuda clean
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,11 @@ check: $(READY) ## format, lint, types, tests, wheel
 
 benchmarks: $(READY) ## speed of BACKEND
 	$(BIN)/pytest benchmarks --benchmark-only $(ARGS)
+
+cuda: $(READY) ## on a machine with CUDA: the suite on BACKEND there, tests, benchmarks
+	$(BIN)/pytest --conformance=$(BACKEND) --conformance-device=cuda $(ARGS)
+	$(BIN)/pytest
+	$(BIN)/pytest benchmarks --benchmark-only
 
 clean: ## remove what make and the tools have made
 	rm -rf .venv dist build .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
