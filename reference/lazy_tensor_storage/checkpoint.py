@@ -17,12 +17,14 @@ In ``values`` null, booleans, numbers and strings stand for themselves; anything
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import secrets
 import shutil
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +69,11 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
     # A folder of its own: safetensors has a temporary file beside the one that it was asked to write.
     aside = folder / f".{FILE}.{secrets.token_hex(8)}.tmp"
     aside.mkdir()
+    lock = os.open(aside, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        # Held for as long as this process lives: a dump by another process then knows that this is no leftover.
+        with suppress(OSError):  # a file system without locks: then nobody removes leftovers either
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         save_file(tensors, aside / FILE, metadata=metadata)
         # safetensors leaves the file readable by its owner only; it should be as open as the umask lets new files be.
         (aside / FILE).chmod(aside.stat().st_mode & 0o666)
@@ -77,9 +83,25 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
         raise OSError(f"cannot write a dump to {str(folder)!r}: {error}") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    for left_by_a_killed_process in folder.glob(f".{FILE}.*.tmp"):
-        shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
+        os.close(lock)
+    for left_behind in folder.glob(f".{FILE}.*.tmp"):
+        _remove_if_abandoned(left_behind)
     _sync(folder)
+
+
+def _remove_if_abandoned(aside: Path) -> None:
+    """Remove what a killed process left behind, but nothing that a living one is writing."""
+    try:
+        lock = os.open(aside, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return  # it is gone, or a symbolic link or a file that no dump has made
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(aside, ignore_errors=True)
+    except OSError:
+        return
+    finally:
+        os.close(lock)
 
 
 def read(path: str | os.PathLike[str], known: Schema | None) -> Snapshot:
@@ -101,6 +123,11 @@ def read(path: str | os.PathLike[str], known: Schema | None) -> Snapshot:
         raise FileNotFoundError(f"there is nothing at {str(path)!r}.")
     if not Path(path).is_dir():
         raise NotADirectoryError(f"a dump is a folder, and {str(path)!r} is a file.")
+    if file.is_symlink():
+        raise CheckpointError(
+            f"cannot load {str(path)!r}: {FILE} is a symbolic link, which may lead out of the folder; nothing was "
+            "changed."
+        )
     if not file.is_file():
         raise FileNotFoundError(f"there is no dump in {str(path)!r}: {FILE} is missing.")
     try:

@@ -1,5 +1,6 @@
 """The dump format, and what happens to a dump that something happened to."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -141,6 +142,34 @@ def test_what_a_killed_dump_left_behind_is_removed_by_the_next(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     small().dumps(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", FILE]
+
+
+def test_what_another_process_is_still_writing_is_not_removed(tmp_path):
+    aside = tmp_path / f".{FILE}.0123456789abcdef.tmp"
+    aside.mkdir()
+    lock = os.open(aside, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    small().dumps(tmp_path)
+    assert aside.is_dir()
+    os.close(lock)
+    small().dumps(tmp_path)
+    assert not aside.exists()
+
+
+def test_symbolic_links_in_the_folder_are_not_followed(tmp_path):
+    small().dumps(tmp_path / "outside")
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / FILE).symlink_to(tmp_path / "outside" / FILE)
+    (tmp_path / "dump" / f".{FILE}.0123456789abcdef.tmp").symlink_to(tmp_path / "outside")
+    before = (tmp_path / "outside" / FILE).read_bytes()
+    target = LazyTensorStorage(9)
+    with pytest.raises(CheckpointError, match="symbolic link"):
+        target.loads(tmp_path / "dump")
+    assert target.shape is None
+    small(2).dumps(tmp_path / "dump")
+    assert (tmp_path / "outside" / FILE).read_bytes() == before
+    target.loads(tmp_path / "dump")
+    assert len(target) == 2
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, 1j, torch.ones(1), bytearray(b"x"), range(3)], ids=repr)
