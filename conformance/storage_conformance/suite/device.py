@@ -260,13 +260,13 @@ def data_without_values_are_refused(lab: Lab, seed: int) -> None:
 
 @check("DEV-9", examples=2, seed=SEEDS)
 def data_all_on_the_meta_device_are_refused(lab: Lab, seed: int) -> None:
-    for node, written in product(kinds(lab.backend.features), (False, True)):
+    for node, written, home in product(kinds(lab.backend.features), (False, True), _homes(lab)):
         forms = ["dense", "list"] + (["lazy"] if hasattr(node, "extra") else [])
         for form in forms:
             with lab.checking("NEW-1"):
-                storage = _make(lab, device=lab.device)
+                storage = _make(lab, device=str(home))
             if written:
-                _write_rows(lab, storage, node)
+                _write_rows(lab, storage, node, device=home)
             length = storage.length()
             data = _on(META, Batch(node, (2,), seed=seed, form=form, device_named=bool(seed % 3)))
             lab.refused("DEV-9", lambda: storage.set(span(0, 2), data), what="the write")  # noqa: B023
@@ -318,7 +318,7 @@ def _check_index_from(lab: Lab, requirement: str, home: torch.device, away: torc
         ):
             with lab.checking("NEW-1"):
                 storage = _make(lab, device=str(home))
-            _write_rows(lab, storage, node)
+            _write_rows(lab, storage, node, device=home)
             moved = Literal(index.value().to(away), f"{index.code()}.to({str(away)!r})")
             for act in (storage.set, storage.assign):
                 batch = Batch(node, index.resolve(2, ()).lead, seed=seed)

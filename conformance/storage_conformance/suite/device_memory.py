@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -78,14 +79,14 @@ def loads_land_on_the_device_of_the_storage(lab: Lab, seed: int) -> None:
                 batch = Batch(node, (2,), seed=seed)
                 source = _make(lab, 6, source_device)
                 with lab.checking("SET-1"):
-                    source.set(span(0, 2), batch)
+                    source.set(span(0, 2), replace(batch, device=source_device))
                 path = Literal(lab.path(), 'folder / "dump"')
                 with lab.checking("CKPT-20"):
                     source.call("dumps", path)
                 loaded = _make(lab, 6, home, "loaded")
                 if used:
                     with lab.checking("SET-1"):
-                        loaded.set(span(0, 3), Batch(node, (3,), seed=seed + 1))
+                        loaded.set(span(0, 3), Batch(node, (3,), seed=seed + 1, device=home))
                 with lab.checking("DEV-15"):
                     loaded.call("loads", path)
                     _is_on(loaded, home, batch)
@@ -111,7 +112,7 @@ def pickles_come_back_to_their_device(lab: Lab, seed: int) -> None:
             batch = Batch(node, (2,), seed=seed)
             storage = _make(lab, 6, home)
             with lab.checking("SET-1"):
-                storage.set(span(0, 2), batch)
+                storage.set(span(0, 2), replace(batch, device=home))
             with lab.checking("DEV-17"):
                 _is_on(storage.repickled("restored"), home, batch)
 
