@@ -44,6 +44,9 @@ DEVICE = frozenset({"DEV-5", "DEV-6", "DEV-9"})
 COPIES = ("deepcopy", "pickle", "transfer", "rewind", "load", "load_elsewhere")
 """Steps that have to keep the device, "auto" included."""
 
+ALIASES = {"dump": "dumps", "save": "dumps", "load": "loads"}
+"""Verbs that have to do the same as another one (CKPT-1)."""
+
 Program = tuple[Setup, list[Step]]
 
 
@@ -60,16 +63,25 @@ def attribute(lab: Lab, setup: Setup, steps: list[Step], found: Found) -> str:
 def play(lab: Lab, setup: Setup, *steps: Step) -> Trial:
     """Runs a written program, for a check that tells a story of its own; violations go to the requirement to blame."""
     done: list[Step] = []
+
+    def attributed(found: Found) -> Found:
+        program = lab.program
+        requirement = attribute(lab, setup, done, found)
+        lab.program = program
+        return Found(requirement, found.cause)
+
+    noted = lab.noted
+    if noted is not None:
+        lab.noted = lambda found: noted(attributed(found))
     try:
         trial = Trial(lab, setup)
         for step in steps:
             done.append(step)
             step.perform(trial)
     except Found as found:
-        program = lab.program
-        requirement = attribute(lab, setup, done, found)
-        lab.program = program
-        raise Found(requirement, found.cause) from found
+        raise attributed(found) from found
+    finally:
+        lab.noted = noted
     return trial
 
 
@@ -104,6 +116,8 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
         if isinstance(argument, str)
     ):
         yield "SET-5", (setup, [_in_grad_mode(step) for step in steps])
+    if any(step.arguments[-1] in ALIASES for step in steps if step.verb in ("dump", "load")):
+        yield "CKPT-1", (setup, [_without_alias(step) for step in steps])
     for layout, requirement in LAYOUT_REQUIREMENTS.items():
         if any(batch.layout == layout for batch in _batches(steps)):
             plain = partial(_without_layout, layout)
@@ -118,9 +132,13 @@ def _controls(setup: Setup, steps: list[Step], found: Found) -> Iterator[tuple[s
     batch = arguments[1] if isinstance(arguments[1], Batch) else None
     if batch is not None and found.requirement in GENERAL and False not in arguments:
         yield "SET-3", (setup, [*before, Step(last.verb, (*arguments[:2], "grad", False))])
+    yield from _form_controls(setup, steps)
     yield from _index_controls(setup, before, last, index, batch)
     if found.requirement not in GENERAL:
         return
+    if found.requirement == "IDX-20":  # where one row reads right, it is the reading of none that does not
+        one = Index("slice", (0, 1, None))
+        yield "IDX-20", (setup, [*before, Step("read", (one, *arguments[1:]))])
     for axis, requirement in _batch_axes(steps):
         yield requirement, (setup, [_each_batch(step, axis) for step in steps])
     yield from _structure_controls(setup, steps)
@@ -149,8 +167,6 @@ def _batch_axes(steps: list[Step]) -> list[tuple[Callable[[Batch], Batch], str]]
     for batch in reversed(_batches(steps)):
         if batch.layout not in ("plain", *LAYOUT_REQUIREMENTS):
             found.setdefault("SET-6", partial(_without_layout, batch.layout))
-        if batch.form != "dense":
-            found.setdefault(FORM_REQUIREMENTS[batch.form], _with_dense_form)
         if batch.bits:
             found.setdefault("DTYPE-4", _with_whole_numbers)
     return [(axis, requirement) for requirement, axis in found.items()]
@@ -160,8 +176,22 @@ def _without_layout(layout: str, batch: Batch) -> Batch:
     return replace(batch, layout="plain") if batch.layout == layout else batch
 
 
-def _with_dense_form(batch: Batch) -> Batch:
-    return replace(batch, form="dense")
+def _form_controls(setup: Setup, steps: list[Step]) -> Iterator[tuple[str, Program]]:
+    """Dense data in place of lists of items and of lazy stacks, under the same index."""
+    for form, requirement in FORM_REQUIREMENTS.items():
+        if any(batch.form == form for batch in _batches(steps)):
+            dense = partial(_in_dense_form, form)
+            yield requirement, (setup, [_each_batch(step, dense) for step in steps])
+
+
+def _in_dense_form(form: str, batch: Batch) -> Batch:
+    return replace(batch, form="dense") if batch.form == form else batch
+
+
+def _without_alias(step: Step) -> Step:
+    if step.verb not in ("dump", "load"):
+        return step
+    return Step(step.verb, tuple(ALIASES.get(argument, argument) for argument in step.arguments))
 
 
 def _with_whole_numbers(batch: Batch) -> Batch:
@@ -247,7 +277,8 @@ def _index_controls(
     plain, lead = index.plain(span)
     arguments: tuple[Any, ...] = last.arguments[1:]
     if batch is not None:
-        arguments = (replace(batch.reshaped(lead), form="dense"), *arguments[1:])
+        several = batch.reshaped(lead)
+        arguments = (replace(several, form="dense") if plain.form == "tuple" else several, *arguments[1:])
     yield index_requirement(index), (setup, [*before, Step(last.verb, (plain, *arguments))])
 
 

@@ -38,7 +38,11 @@ class Calls(Pair):
             returned = self.storage.set(index, given, mode)
         with self.lab.checking("SET-7"):
             if returned is not None:
-                raise Violation(f"set returned {type(returned).__name__}", claim="storage.set(...) is None")
+                claim = ""
+                if mode == "grad":
+                    self.storage.program.precede("returned = ")
+                    claim = "returned is None"
+                raise Violation(f"set returned {type(returned).__name__}", claim=claim)
         self.model.set(span, batch)
         self._settle(span, batch, blame.length)
         self._scribble(given)

@@ -25,6 +25,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from storage_conformance import suite
 from storage_conformance.attribution import attribute
 from storage_conformance.backend import Backend
+from storage_conformance.backends.reference import backend as reference
 from storage_conformance.finding import Failure, Finding
 from storage_conformance.lab import Lab, poisoned_memory, scratch
 from storage_conformance.machines.storage import StorageMachine
@@ -32,9 +33,10 @@ from storage_conformance.profile import Profile
 from storage_conformance.recorder import Found, Recorder
 from storage_conformance.reduction import reduced
 from storage_conformance.requirements import specification
-from storage_conformance.script import importable, stand_alone
+from storage_conformance.script import Counterexample, importable, stand_alone
 from storage_conformance.suite.check import CHECKS, Check
 from storage_conformance.trial import Setup, Step
+from storage_conformance.trimming import trimmed
 
 __all__ = ["Campaign", "SmokeError"]
 
@@ -91,6 +93,7 @@ class Campaign:
         self._stack = ExitStack()
         self._done: set[str] = set()
         self._met: Counter[str] = Counter()
+        self._shown: dict[str, tuple[Counterexample, Found]] = {}
         self._programs: dict[str, tuple[Setup, tuple[Step, ...]]] = {}
 
     def __enter__(self) -> Campaign:
@@ -246,20 +249,30 @@ class Campaign:
             raise Shown(found.message)
         return better
 
-    def _failure(self, requirement: str, found: Found, steps: tuple[str, ...], *, shrunk: bool) -> Failure:
-        claim, actual = getattr(found.cause, "claim", ""), getattr(found.cause, "actual", "")
-        call = getattr(found.cause, "code", "")
-        last = f"{call}  # {found.message}" if call else f"# {found.message}"
-        if claim:
-            last = f"assert {claim}  # {f'was {actual}' if actual else found.message}"
+    def _failure(self, requirement: str, found: Found, calls: tuple[str, ...], *, shrunk: bool) -> Failure:
+        program = Counterexample.of(calls, found)
+        self._shown[requirement] = program, found
+        return self._told(requirement, shrunk=shrunk)
+
+    def _told(self, requirement: str, *, shrunk: bool) -> Failure:
+        program, found = self._shown[requirement]
         script = stand_alone(
-            steps, last, make=importable(self.backend.factory), requirement=specification().requirements[requirement],
+            program, make=importable(self.backend.factory), requirement=specification().requirements[requirement],
             backend=f"{self.backend.name} {self.backend.version}".strip(), seed=self.seed,
         )  # fmt: skip
-        return Failure(found.message, (*steps, last), found.exception, shrunk, self.seed, script)
+        return Failure(program.message, program.shown, found.exception, shrunk, self.seed, script)
 
     def _shrink(self, requirement: str) -> None:
-        """Makes the counterexample small: Hypothesis those of a check, the reduction those of the machine."""
+        """Makes the counterexample small, and leaves out what has nothing to do with it."""
+        self._reduce(requirement)
+        program, found = self._shown[requirement]
+        with self._surroundings(poisoned=True):
+            program = trimmed(program, self.backend.factory, reference().factory)
+        self._shown[requirement] = program, found
+        self.failures[requirement] = self._told(requirement, shrunk=True)
+
+    def _reduce(self, requirement: str) -> None:
+        """Hypothesis makes the counterexamples of a check small, the reduction those of the machine."""
         for check in CHECKS.values():
             if (
                 requirement in check.requirements

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import torch
 
 from storage_conformance.batch import tensor_code
 from storage_conformance.model import OPEN, Cell
 from storage_conformance.recorder import Violation
-from storage_conformance.structure import Content, Leaf, Node, Text, access, leaves
+from storage_conformance.structure import Content, Leaf, Node, Text, access, leaves, tensor_bytes
 
 __all__ = ["Difference", "difference", "told"]
 
@@ -38,11 +39,7 @@ def told(
     if not expected or len(expected) > 4096:
         return found
     tensor = torch.frombuffer(bytearray(expected), dtype=torch.uint8).view(leaf.dtype).reshape(shape)
-    bits = (
-        not torch.equal(tensor, tensor)
-        or "bits" in str(found)
-        or (leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point)
-    )
+    bits = leaf.dtype != torch.bool and not _spelled_exactly(tensor)
     found.claim = f"same({at}, {tensor_code(tensor, bits=bits)})"
     return found
 
@@ -60,14 +57,9 @@ def difference(
             got = _element(content, position, leaf)
             if want not in (got, OPEN):
                 row, inner = divmod(cells[position], width)
-                element = f"row {row}" if width == 1 else f"row {row}, element {inner}"
-                at = f", leaf {path!r}" if path else ""
-                return Difference(
-                    f"{element}{at}: expected {_shown(want, got, leaf)}, got {_shown(got, want, leaf)}",
-                    position,
-                    number,
-                    leaf,
-                )
+                at = f"row {row}" if width == 1 else f"row {row}, element {inner}"
+                told_of = f"leaf {path!r} {at}" if path else at
+                return Difference(f"{told_of}{_shown(got, want, leaf)}", position, number, leaf)
     return None
 
 
@@ -78,20 +70,30 @@ def _element(content: Content, position: int, leaf: Leaf | Text) -> Any:
     return content[position]
 
 
-def _shown(value: Any, other: Any, leaf: Leaf | Text) -> str:
+def _spelled_exactly(tensor: torch.Tensor) -> bool:
+    """Whether the numbers of a tensor, written in Python, give the same bits."""
+    if tensor.dtype.is_floating_point and tensor.dtype.itemsize == 1:
+        return False
+    finite = tensor.numel() == 0 or bool(torch.isfinite(tensor).all())
+    return finite and tensor_bytes(torch.tensor(tensor.tolist(), dtype=tensor.dtype)) == tensor_bytes(tensor)
+
+
+def _shown(got: Any, want: Any, leaf: Leaf | Text) -> str:
+    """Actual and expected, of a tensor leaf the first value in it that differs, with its bits."""
     if isinstance(leaf, Text):
-        return repr(value)
-    text = _decoded(value, leaf)
-    return f"{text} (bits {value.hex()})" if text == _decoded(other, leaf) else text
+        return f": {got!r}, expected {want!r}"
+    size = leaf.dtype.itemsize
+    first = next((k for k in range(0, len(want), size) if want[k : k + size] != got[k : k + size]), 0)
+    place = [int(n) for n in numpy.unravel_index(first // size, leaf.feature)] if leaf.feature else []
+    actual, expected = (_valued(value[first : first + size], leaf) for value in (got, want))
+    return f"{f', value {place}' if place else ''}: {actual}, expected {expected}"
 
 
-def _decoded(value: bytes, leaf: Leaf) -> str:
+def _valued(value: bytes, leaf: Leaf) -> str:
+    """The bits of one value, and what they mean: `0x7fc00000 (nan)`."""
     if not value:
-        return "[]"
-    tensor = torch.frombuffer(bytearray(value), dtype=torch.uint8).view(leaf.dtype).reshape(leaf.feature)
-    text = str(
-        tensor.to(torch.float32).tolist()
-        if leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point
-        else tensor.tolist()
-    )
-    return text if len(text) < 120 else text[:117] + "..."
+        return "nothing"
+    number = torch.frombuffer(bytearray(value), dtype=torch.uint8).view(leaf.dtype)
+    if leaf.dtype.itemsize == 1 and leaf.dtype.is_floating_point:
+        number = number.to(torch.float32)
+    return f"0x{value[::-1].hex()} ({number.tolist()[0]})"

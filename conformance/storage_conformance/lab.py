@@ -85,8 +85,12 @@ class Lab:
             with self.checking(requirement):
                 yield
         except Found as found:
-            if self.noted is None or not self.noted(found):
+            if not self.note(found):
                 raise
+
+    def note(self, found: Found) -> bool:
+        """Whether the hunt takes note of a violation, so that the program can go on."""
+        return self.noted is not None and self.noted(found)
 
     def refused(self, requirement: str, act: Callable[[], Any], *, what: str = "the call") -> None:
         """Checks under `requirement` that `act` is refused, with an exception that SPEC.md allows.
@@ -96,12 +100,12 @@ class Lab:
         raises = specification().requirements[requirement].raises
         error: Exception | None = None
         with self.checking(requirement):
-            before = len(self.program.lines)
+            program, before = self.program, len(self.program.lines)
             try:
                 act()
             except Raised as raised:
                 error = raised.error
-            if len(self.program.lines) > before:
+            if self.program is not program or len(self.program.lines) > before:
                 self.program.precede(f"with refused({', '.join(e.__name__ for e in raises)}): ")
             if error is None:
                 raise Violation(f"{what} was accepted; it has to be refused", aspect="accepted")

@@ -51,8 +51,14 @@ class Listener:
         self._journal.append(Call(self.name, copied, length, rows))
 
 
-def check_index(index: Any, span: Span, ndim: int) -> None:
+def check_index(index: Any, span: Span, ndim: int, expression: str) -> None:
     """Whether an entity was told of the rows of `span`, or of their elements where `ndim` is above 1.
+
+    Args:
+        index: what it was told.
+        span: what changed.
+        ndim: of the storage.
+        expression: the Python text that gives `index`.
 
     Raises:
         Violation: it was not, or not in the form that SPEC.md names.
@@ -60,21 +66,32 @@ def check_index(index: Any, span: Span, ndim: int) -> None:
     flat = ndim == 1
     if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.device.type != "cpu":
         raise Violation(
-            f"mark_update got {type(index).__name__} {index!r:.80}, expected an int64 tensor on the CPU"
+            f"mark_update got {type(index).__name__} {index!r:.80}, expected an int64 tensor on the CPU",
+            claim=f"isinstance({expression}, torch.Tensor) and {expression}.dtype == torch.int64",
         )
     if index.dim() != (1 if flat else 2) or (not flat and index.shape[1] != ndim):
         raise Violation(
-            f"mark_update got shape {list(index.shape)}, expected {'[n]' if flat else f'[n, {ndim}]'}"
+            f"mark_update got shape {list(index.shape)}, expected {'[n]' if flat else f'[n, {ndim}]'}",
+            claim=f"{expression}.dim() == {1 if flat else 2}"
+            + ("" if flat else f" and {expression}.shape[1] == {ndim}"),
         )
     rows = set(span.rows)
     if flat:
         if set(index.tolist()) != rows:
             raise Violation(
-                f"mark_update got rows {sorted(set(index.tolist()))}, changed were {sorted(rows)}"
+                f"mark_update got rows {sorted(set(index.tolist()))}, changed were {sorted(rows)}",
+                claim=f"sorted(set({expression}.tolist())) == {sorted(rows)}",
+                actual=str(sorted(set(index.tolist()))),
             )
         return
     told = {tuple(coordinates) for coordinates in index.tolist()}
     if missing := span.coordinates() - told:
-        raise Violation(f"mark_update was not told of element {min(missing)}")
+        raise Violation(
+            f"mark_update was not told of element {min(missing)}",
+            claim=f"{list(min(missing))} in {expression}.tolist()",
+        )
     if strangers := {coordinates for coordinates in told if coordinates[0] not in rows}:
-        raise Violation(f"mark_update was told of element {min(strangers)}, which did not change")
+        raise Violation(
+            f"mark_update was told of element {min(strangers)}, which did not change",
+            claim=f"{list(min(strangers))} not in {expression}.tolist()",
+        )

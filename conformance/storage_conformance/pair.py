@@ -50,7 +50,8 @@ class Pair:
         name = f"entity{len(self.listeners)}"
         listener = Listener(name, self.journal, None if self.listeners else self.storage)
         with self.lab.checking("OBS-1"):
-            self.storage.call("attach", Literal(listener, name))
+            watching = "Entity()" if self.listeners else f"Watching({self.storage.name})"
+            self.storage.call("attach", Literal(listener, f"{name} := {watching}"))
         self.listeners.append(listener)
 
     def detach(self) -> None:
@@ -66,7 +67,13 @@ class Pair:
             if self.listeners:
                 with self.lab.checking("OBS-11"):
                     if calls:
-                        raise Violation(f"{calls[0].name} was told although nothing changed")
+                        name = calls[0].name
+                        self.storage.program.before_last("forget()")
+                        raise Violation(
+                            f"{name} was told although nothing changed",
+                            claim=f"told({name}) == 0",
+                            actual=str(len(calls)),
+                        )
             return
         if not (names or calls):
             return
@@ -74,6 +81,7 @@ class Pair:
             counts = {name: sum(call.name == name for call in calls) for name in names}
             for name, times in counts.items():
                 if times != 1:
+                    self.storage.program.before_last("forget()")
                     raise Violation(
                         f"{name}.mark_update was called {times} times",
                         claim=f"told({name}) == 1",
@@ -81,15 +89,19 @@ class Pair:
                     )
         if strangers := {call.name for call in calls} - set(names):
             with self.lab.checking("OBS-13"):
-                raise Violation(f"{min(strangers)} was told although it is not attached")
+                name = min(strangers)
+                self.storage.program.before_last("forget()")
+                raise Violation(f"{name} was told although it is not attached", claim=f"told({name}) == 0")
         with self.lab.checking("OBS-4"):
             if [call.name for call in calls] != names:
+                self.storage.program.before_last("forget()")
                 raise Violation(
-                    f"told in the order {[call.name for call in calls]}, attached in the order {names}"
+                    f"told in the order {[call.name for call in calls]}, attached in the order {names}",
+                    claim=f"told_in_order({', '.join(names)})",
                 )
         for call in calls:
             with self.lab.checking("OBS-9" if self.model.ndim == 1 else "OBS-10"):
-                check_index(call.index, span, self.model.ndim)
+                check_index(call.index, span, self.model.ndim, f"{call.name}.calls[-1]")
         with self.lab.checking("OBS-5"):
             self._check_seen(calls[0])
 
@@ -100,9 +112,12 @@ class Pair:
             return
         if call.length != len(self.model):
             raise Violation(
-                f"the length inside mark_update was {call.length}, afterwards it is {len(self.model)}"
+                f"the length inside mark_update was {call.length}, afterwards it is {len(self.model)}",
+                claim=f"{call.name}.length == {len(self.model)}",
+                actual=str(call.length),
             )
-        self._compare(call.rows, self._all_rows(), (self.model.readable, *self.model.trailing))
+        rows = (self.model.readable, *self.model.trailing)
+        self._compare(call.rows, self._all_rows(), rows, f"{call.name}.rows")
 
     # --- comparing -------------------------------------------------------------------------------------------------
 

@@ -2,73 +2,71 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+from storage_conformance.recorder import Found, Raised
 from storage_conformance.requirements import Requirement
+from storage_conformance.script_helpers import CONSTANTS, HELPERS, STANDARD, TENSORDICT
 from storage_conformance.tensorclasses import SOURCES
 
-__all__ = ["importable", "stand_alone"]
-
-_TENSORDICT = ("LazyStackedTensorDict", "NonTensorData", "NonTensorStack", "TensorDict", "tensorclass")
-_STANDARD = ("contextlib", "copy", "os", "pickle", "tempfile")
-
-_HELPERS = {
-    "folder": "folder = pathlib.Path(tempfile.mkdtemp())\n",
-    "refused": '''
-@contextlib.contextmanager
-def refused(*kinds):
-    """The call inside has to raise."""
-    try:
-        yield
-    except Exception as error:
-        assert isinstance(error, kinds or (TypeError, ValueError, LookupError, RuntimeError, OSError)), repr(error)
-    else:
-        raise AssertionError("accepted; it has to be refused")
-''',
-    "in_inference_mode": """
-def in_inference_mode(make):
-    with torch.inference_mode():
-        return make()
-""",
-    "change": '''
-def change(data):
-    """The caller changes its tensors in place."""
-    if isinstance(data, torch.Tensor):
-        data.logical_not_() if data.dtype == torch.bool else data.add_(1)
-    elif data is not None and not isinstance(data, str):
-        data = data.to_dict() if hasattr(data, "to_dict") else data
-        for entry in data.values() if isinstance(data, dict) else data:
-            change(entry)
-''',
-    "same": '''
-def same(actual, expected):
-    """Equal in dtype, shape and every bit."""
-    if actual.dtype != expected.dtype or actual.shape != expected.shape:
-        return False
-    one, two = (t.detach().cpu().contiguous().reshape(-1) for t in (actual, expected))
-    return t_bytes(one) == t_bytes(two)
+__all__ = ["Counterexample", "importable", "prelude", "stand_alone", "state"]
 
 
-def t_bytes(flat):
-    return flat.clone().view(torch.uint8).tolist() if flat.numel() else []
-''',
-    "told": '''
-def told(entity):
-    """How often an entity was told since the last call of this function."""
-    count, entity.times = entity.times, 0
-    return count
-''',
-}
+@dataclass(frozen=True)
+class Counterexample:
+    """A program that shows a violation.
 
-_ENTITY = """
-class Entity:
-    times = 0
+    Attributes:
+        calls: the calls made, each a line of Python; the last one may be the one that goes wrong.
+        message: actual against expected.
+        claim: a Python expression that should hold after the calls, "" if there is none.
+        actual: what the claim's left side was instead, if that is all there is to say.
+        call: one more call, which goes wrong, "" if it is among `calls` or there is none.
+    """
 
-    def mark_update(self, index):
-        self.times += 1
-"""
+    calls: tuple[str, ...]
+    message: str
+    claim: str = ""
+    actual: str = ""
+    call: str = ""
+
+    @classmethod
+    def of(cls, calls: tuple[str, ...], found: Found) -> Counterexample:
+        """What a violation says, after the calls that led to it."""
+        cause = found.cause
+        message = " ".join(found.message.split())
+        if isinstance(cause, Raised):
+            return cls(calls, message, call=cause.code)
+        return cls(calls, message, claim=cause.claim, actual=" ".join(cause.actual.split()))
+
+    def after(self, calls: tuple[str, ...]) -> Counterexample:
+        """The same ending after other calls."""
+        return replace(self, calls=calls)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The program as a report shows it, with what came of it said once, in a comment."""
+        if self.claim:
+            remark = f"was {self.actual}" if self.actual else self.message
+            return (*self.calls, f"assert {self.claim}  # {remark}")
+        if self.call:
+            return (*self.calls, f"{self.call}  # {self.message}")
+        return (
+            *self.calls[:-1],
+            f"{self.calls[-1]}  # {self.message}" if self.calls else f"# {self.message}",
+        )
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The program as a script runs it: it raises where the requirement is violated."""
+        if self.claim:
+            return (*self.calls, f"assert {self.claim}, {self.message!r}")
+        return (*self.calls, self.call) if self.call else self.calls
 
 
 def importable(factory: Callable[..., Any]) -> str:
@@ -85,41 +83,83 @@ def importable(factory: Callable[..., Any]) -> str:
 
 
 def stand_alone(
-    steps: tuple[str, ...], last: str, *, make: str, requirement: Requirement, backend: str, seed: int
+    program: Counterexample, *, make: str, requirement: Requirement, backend: str, seed: int
 ) -> str:
     """The text of a script that fails on the faulty storage and passes on one that conforms."""
-    body = "\n".join((*steps, last))
-    used = set(re.findall(r"[A-Za-z_]\w*", body))
-    classes = [name for name in SOURCES if name in used]
-    helpers = [text for name, text in _HELPERS.items() if name in used]
-    entities = sorted(set(re.findall(r"\bentity\d+\b", body)))
-    text = "\n".join([*helpers, *(SOURCES[name] for name in classes)])
-    words = set(re.findall(r"[A-Za-z_]\w*", text + body))
-    imports = [f"import {module}" for module in (*_STANDARD, "pathlib") if module in words]
-    typing = [name for name in ("NamedTuple", "Optional") if name in words]
     lines = [
         f'"""{requirement.id}: {requirement.sentence}',
         "",
         f'Found on {backend} with seed {seed}. Raises where the requirement is violated.\n"""',
         "",
-        *sorted(imports),
-        *([f"from typing import {', '.join(typing)}"] if typing else []),
+        prelude(program, make),
+        state(program),
         "",
-        *(["import numpy"] if "numpy" in words else []),
-        "import torch",
-        *(
-            [f"from tensordict import {', '.join(n for n in _TENSORDICT if n in words)}"]
-            if words & set(_TENSORDICT)
-            else []
-        ),
-        "",
-        make,
-        text,
-        _ENTITY if entities else "",
-        *(f"{name} = Entity()" for name in entities),
-        "",
-        *steps,
-        last,
+        *program.code,
         "",
     ]
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
+
+
+def prelude(program: Counterexample, make: str) -> str:
+    """Imports, classes and functions that a program uses; `make` is the line that imports the factory."""
+    free = _free(program)
+    classes = "\n\n".join(SOURCES[name].rstrip("\n") + "\n" for name in SOURCES if name in free)
+    helpers = "\n".join(_needed(free))
+    words = _words("\n".join((*program.code, classes, helpers)))
+    free |= words & {"SimpleNamespace"}
+    imports = [f"import {module}" for module in STANDARD if module in words]
+    imports += ["import pathlib", "import tempfile"] if "folder" in free else []
+    typing = [name for name in ("NamedTuple", "Optional") if name in words]
+    tensordict = [name for name in TENSORDICT if name in words]
+    lines = [
+        *sorted(set(imports)),
+        *([f"from typing import {', '.join(typing)}"] if typing else []),
+        *(CONSTANTS[name] for name in CONSTANTS if name in free),
+        "",
+        *(["import numpy"] if "numpy" in words else []),
+        "import torch",
+        *([f"from tensordict import {', '.join(tensordict)}"] if tensordict else []),
+        "",
+        make,
+        helpers,
+        classes,
+    ]
+    return "\n".join(lines)
+
+
+def state(program: Counterexample) -> str:
+    """What a program has to find before its first call."""
+    return "folder = pathlib.Path(tempfile.mkdtemp())" if "folder" in _free(program) else ""
+
+
+def _needed(free: set[str]) -> list[str]:
+    """The helpers that a program calls, and those that they call."""
+    found: dict[str, str] = {}
+    about_entities = {"told", "told_in_order", "forget"}
+
+    def add(names: set[str]) -> None:
+        for name in HELPERS:
+            if name in names and name not in found:
+                found[name] = HELPERS[name]
+                add(_words(HELPERS[name]) - {name})
+
+    add(free | ({"Entity"} if free & about_entities else set()))
+    return [found[name] for name in HELPERS if name in found]
+
+
+def _free(program: Counterexample) -> set[str]:
+    """Names that a program uses and does not assign."""
+    used: set[str] = set()
+    stored: set[str] = set()
+    try:
+        tree = ast.parse("\n".join(program.code))
+    except SyntaxError:  # of a line that is no Python, of which the script then complains itself
+        return _words("\n".join(program.code))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else stored).add(node.id)
+    return used - stored - set(dir(builtins))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))

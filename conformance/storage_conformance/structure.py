@@ -220,8 +220,11 @@ def _observe_fields(
         expected, actual = [name for name, _ in node.children], [str(key) for key in value.keys()]  # noqa: SIM118
         if set(expected) != set(actual):
             claim = f"sorted({{}}.keys()) == {sorted(expected)}"
+            lost = [child for name, child in node.children if name not in actual]
+            # Where only values are lost that are no tensors, the TensorDict is not to blame.
+            part: Node = lost[0] if lost and all(isinstance(child, Text) for child in lost) else node
             raise _unlike(
-                "container", path, node, f"keys {sorted(expected)}", f"keys {sorted(actual)}", claim
+                "container", path, part, f"keys {sorted(expected)}", f"keys {sorted(actual)}", claim
             )
     for name, child in node.children:
         field = (

@@ -57,6 +57,13 @@ class Program:
             template, arguments = self.lines[-1]
             self.lines[-1] = text + template, arguments
 
+    def before_last(self, text: str) -> None:
+        """Puts a line before the last call of a storage."""
+        number = len(self.lines) - 1
+        while number > 0 and self.lines[number][0].startswith("change("):
+            number -= 1
+        self.lines.insert(max(number, 0), (text, ()))
+
     def mark(self, remark: str) -> None:
         """Appends a remark to the last line."""
         self.follow(f"  # {remark}")

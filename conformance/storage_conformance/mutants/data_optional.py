@@ -11,7 +11,6 @@ from tensordict.utils import is_non_tensor
 from storage_conformance.mutants.data import ELSEWHERE
 from storage_conformance.mutants.mutant import mutant
 from storage_conformance.mutants.rewriting import Rewriting, fields_of, is_plain, nested, rebuilt
-from storage_conformance.tensorclasses import Point
 
 __all__: list[str] = []
 
@@ -35,7 +34,7 @@ class ForgetsNamesOfTuples(Rewriting):
 
     def returned(self, index: Any, value: Any) -> Any:
         return _treewise(
-            value, lambda entries, kind: tuple(entries) if kind is Point else _same(entries, kind)
+            value, lambda entries, kind: tuple(entries) if hasattr(kind, "_fields") else _same(entries, kind)
         )
 
 

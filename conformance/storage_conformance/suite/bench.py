@@ -14,7 +14,6 @@ from typing import Any
 
 from storage_conformance.attribution import GENERAL, play
 from storage_conformance.batch import Batch
-from storage_conformance.comparison import difference
 from storage_conformance.concern import index_requirement
 from storage_conformance.index import Index, Span, at
 from storage_conformance.lab import Lab
@@ -24,6 +23,7 @@ from storage_conformance.structure import Node, observe
 from storage_conformance.subject import Given
 from storage_conformance.suite.grounds import Ground
 from storage_conformance.trial import Step
+from storage_conformance.verification import Verification
 
 __all__ = ["ANY_REFUSAL", "Bench"]
 
@@ -53,6 +53,9 @@ class Bench:
         self._compared: int | None = None
         self._batches = 0
         self._completed: set[int] = set()
+        self._verification = Verification(lab, self.setup)
+        self._names: list[str] = []
+        self._found: dict[int, tuple[str, Any]] = {}
         with lab.checking("NEW-1"):
             self.storage = lab.make(self.setup.size, **options)
         if not fresh:
@@ -124,11 +127,12 @@ class Bench:
         span = self.model.for_reading(index)
         with self._blaming(requirement, "read", index, mode, spelling, plain=given is None):
             value = (
-                self.storage.get(given or index, mode)
+                self.storage.get(given or index, mode, self._found_name())
                 if spelling == "get"
-                else self.storage.item(given or index)
+                else self.storage.item(given or index, self._found_name())
             )
-            self._compare(value, span, span.lead)
+            self._found[id(value)] = self._names[-1], value
+            self._compare(value, span, span.lead, self._names[-1])
         return value
 
     def prepared(self, act: Callable[[], object]) -> bool:
@@ -175,6 +179,9 @@ class Bench:
         self.lab.refused(requirement, noting, what=what)
         with self.lab.checking(requirement):
             if not isinstance(errors[0], only):
+                template, arguments = self.lab.program.lines[-1]
+                call = template.split("): ", 1)[-1]
+                self.lab.program.lines[-1] = f"with refused({only.__name__}): {call}", arguments
                 raise Violation(
                     f"expected {only.__name__}, got {type(errors[0]).__name__}: {str(errors[0])[:200]}"
                 )
@@ -230,12 +237,13 @@ class Bench:
         span = self.model.for_reading(index)
         with self.lab.checking(requirement):
             try:
-                value = self.storage.get(given or index)
+                value = self.storage.get(given or index, name=self._found_name())
             except Raised as raised:
                 if not isinstance(raised.error, refusals):
                     raise
+                self.lab.program.precede("with contextlib.suppress(Exception): ")
                 return False
-            self._compare(value, span, span.lead)
+            self._compare(value, span, span.lead, self._names[-1])
         return True
 
     # --- comparing ------------------------------------------------------------------------------------------
@@ -254,8 +262,9 @@ class Bench:
     def value(self, requirement: str, value: Any, index: Index) -> None:
         """`value`, read before, holds what the rows addressed by `index` hold now in the model."""
         span = self.model.for_reading(index)
+        name, _ = self._found.get(id(value), ("", value))
         with self.lab.checking(requirement):
-            self._compare(value, span, span.lead)
+            self._compare(value, span, span.lead, name)
 
     def size(self) -> tuple[Any, Any]:
         """Shape and length, to be compared with themselves."""
@@ -292,13 +301,21 @@ class Bench:
     def _compare_rows(self, rows: Iterable[int] | None = None) -> None:
         for row in range(self.model.readable) if rows is None else rows:
             self._compared = row
-            self._compare(self.storage.peek(row), self.model.for_reading(at(row)), self.model.trailing)
+            name = f"{self.storage.name}.get({row})"
+            self._compare(self.storage.peek(row), self.model.for_reading(at(row)), self.model.trailing, name)
 
-    def _compare(self, value: Any, span: Span, lead: tuple[int, ...]) -> None:
-        contents = observe(value, self.node, lead)
-        found = difference(self.node, span.cells, self.model.width, self.model.expected(span.cells), contents)
-        if found is not None:
-            raise found
+    def _compare(self, value: Any, span: Span, lead: tuple[int, ...], expression: str) -> None:
+        self._verification.compare(self.model, value, span, lead, expression)
+
+    @property
+    def last_found(self) -> str:
+        """The variable that the program calls what was read last."""
+        return self._names[-1]
+
+    def _found_name(self) -> str:
+        """A variable name for what is read next, another one each time."""
+        self._names.append(f"found{len(self._names) or ''}")
+        return self._names[-1]
 
     def _accepted(self, act: Callable[[], Any], refusals: tuple[type[Exception], ...]) -> bool:
         try:
@@ -306,6 +323,7 @@ class Bench:
         except Raised as raised:
             if not isinstance(raised.error, refusals):
                 raise
+            self.lab.program.precede("with contextlib.suppress(Exception): ")
             return False
         return True
 

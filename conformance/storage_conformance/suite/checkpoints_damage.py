@@ -71,7 +71,7 @@ def each_file(dump: Path, statement: str) -> str:
 
 def shown_file(name: Path) -> str:
     """The path of a file of the dump at slot 0, in Python."""
-    return label(0) if name == Path() else label(f"0/{name.as_posix()}")
+    return f"file_of({label(0)}, {name.as_posix()!r})"
 
 
 def copied(lab: Lab, dump: Path) -> Path:

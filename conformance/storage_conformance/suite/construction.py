@@ -177,7 +177,7 @@ def _write_one_of_two(lab: Lab, late: bool, trailing: Trailing, setup: Setup) ->
         must_equal(second.length(), 0, "len(second)")
         journals[0].clear()
         second.set(at(0), other)
-        _check_not_told(journals[0])
+        _check_not_told(lab, journals[0], "entity0")
         must_equal(second.length(), prod(trailing), "len(second)")
         must_equal(first.length(), 2 * prod(trailing), "len(first)")
         if not same_contents(first.get(at(0)), one):
@@ -186,12 +186,13 @@ def _write_one_of_two(lab: Lab, late: bool, trailing: Trailing, setup: Setup) ->
             raise Violation("a storage holds rows of the other")
         journals[1].clear()
         first.set(at(0), one)
-        _check_not_told(journals[1])
+        _check_not_told(lab, journals[1], "entity1")
 
 
-def _check_not_told(journal: Journal) -> None:
+def _check_not_told(lab: Lab, journal: Journal, entity: str) -> None:
     if journal:
-        raise Violation("a write to one storage told the entity of the other")
+        lab.program.before_last("forget()")
+        raise Violation("a write to one storage told the entity of the other", claim=f"told({entity}) == 0")
 
 
 def _watched(lab: Lab, name: str, setup: Setup, journal: Journal) -> Subject:
@@ -199,5 +200,6 @@ def _watched(lab: Lab, name: str, setup: Setup, journal: Journal) -> Subject:
     with lab.checking("NEW-1"):
         storage = lab.make(setup.size, name=name, ndim=setup.ndim, **options)
     with lab.checking("OBS-1"):
-        storage.call("attach", Literal(Listener(name, journal), "entity0" if name == "first" else "entity1"))
+        shown = f"{'entity0' if name == 'first' else 'entity1'} := Entity()"
+        storage.call("attach", Literal(Listener(name, journal), shown))
     return storage

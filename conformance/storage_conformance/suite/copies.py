@@ -152,7 +152,7 @@ def a_copy_does_not_tell_the_entities_of_the_original(lab: Lab, shape: Any, stat
     journal = Journal()
     for number in range(2):
         listener = Listener(f"entity{number}", journal)
-        trial.storage.call("attach", Literal(listener, listener.name))
+        trial.storage.call("attach", Literal(listener, f"{listener.name} := Entity()"))
     promise = "COPY-1" if way == "deepcopy" else "COPY-3"
     try:
         copied: Subject = getattr(trial.storage, way)("copied")

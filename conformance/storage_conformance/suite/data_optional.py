@@ -200,7 +200,7 @@ def _expect(storage: Subject, name: str, expected: list[Any]) -> None:
     for row, value in enumerate(expected):
         found = _plain(storage.get(row).get(name))
         if type(found) is not type(value) or found != value:
-            claim = f"storage.get({row}).get({name!r}) == {value!r}"
+            claim = f"getattr(v := storage.get({row}).get({name!r}), 'data', v) == {value!r}"
             raise Violation(
                 f"row {row} holds {found!r}, written was {value!r}", claim=claim, actual=repr(found)
             )

@@ -196,7 +196,8 @@ def _is_where_the_storage_says(storage: Subject, value: Any) -> None:
     for container in _containers(value):
         if container.device not in (None, device):
             raise Violation(
-                f"a {type(container).__name__} names {container.device}, storage.device is {device!r}"
+                f"a {type(container).__name__} names {container.device}, storage.device is {device!r}",
+                claim=f"{storage.name}.get(0).device in (None, {storage.name}.device)",
             )
 
 

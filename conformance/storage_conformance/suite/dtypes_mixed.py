@@ -12,7 +12,7 @@ import torch
 from tensordict import TensorDict
 
 from storage_conformance.attribution import play
-from storage_conformance.batch import Batch
+from storage_conformance.batch import Batch, tensor_code
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Raised, Violation
@@ -315,7 +315,10 @@ def _use_everywhere(storage: Subject, dtype: torch.dtype, *, nested: bool) -> No
 def _expect(found: Any, written: Any, index: Index, reading: Index, *, nested: bool) -> None:
     got, want = (found["b"], written["b"]) if nested else (found, written)
     if got.dtype != want.dtype or got.shape != want.shape or tensor_bytes(got) != tensor_bytes(want):
-        raise Violation(f"written by {index!r} and read by {reading!r}, {want.dtype} data come back changed")
+        leaf = "['b']" if nested else ""
+        claim = f"same(storage.get({reading!r}){leaf}, {tensor_code(want, bits=True)})"
+        message = f"written by {index!r} and read by {reading!r}, {want.dtype} data come back changed"
+        raise Violation(message, claim=claim)
 
 
 def _check_fresh(lab: Lab, storage: Subject) -> None:

@@ -110,8 +110,15 @@ def _class(name: str, journal: Journal) -> Any:
 
 KINDS: dict[str, Callable[[str, Journal], Any]] = {
     "plain": Plain, "slotted": Slotted, "hollow": Hollow, "twin": Twin, "stubborn": Stubborn, "namespace": _namespace,
-    "class": _class,
+    "class_": _class,
 }  # fmt: skip
+
+
+SCRIPTED: dict[Any, str] = {
+    Slotted: "Slotted", Hollow: "Hollow", Twin: "Twin_", FrozenTwin: "FrozenTwin", Agreeable: "Agreeable",
+    Stubborn: "Stubborn", _namespace: "Namespace", _class: "Class",
+}  # fmt: skip
+"""How a program names those that are nothing plain."""
 
 
 class Audience:
@@ -133,12 +140,12 @@ class Audience:
     ) -> Any:
         entity = make(name, self.journal)
         self.names.append(name)
-        self.attach_again(entity, name, requirement)
+        self.attach_again(entity, name, requirement, f"{name} := {SCRIPTED.get(make, 'Entity')}()")
         return entity
 
-    def attach_again(self, entity: Any, name: str, requirement: str) -> None:
+    def attach_again(self, entity: Any, name: str, requirement: str, text: str = "") -> None:
         with self.lab.checking(requirement):
-            self.trial.storage.call("attach", Literal(entity, name))
+            self.trial.storage.call("attach", Literal(entity, text or name))
 
     def write(self, index: Index, seed: int = 1) -> None:
         self.trial.write(index, Batch(NODE, self.trial.model.for_writing(index).lead, seed=seed))
@@ -180,7 +187,12 @@ class Audience:
         for promise, name in [(general, witness)] * bool(witness) + [(requirement, name) for name in names]:
             with self.lab.checking(promise):
                 if told[name] != 1:
-                    raise Violation(f"{name} was told {told[name]} times of one change")
+                    self.lab.program.before_last("forget()")
+                    raise Violation(
+                        f"{name} was told {told[name]} times of one change",
+                        claim=f"told({name}) == 1",
+                        actual=str(told[name]),
+                    )
 
 
 def assignable(rows: int, trailing: tuple[int, ...]) -> Iterator[Index]:
@@ -237,7 +249,7 @@ def entities_are_told_in_the_order_of_attachment(
     entities = [Plain(f"entity{n}", audience.journal) for n in range(7)]
     names = [f"entity{n}" for n in order]
     for n in order:
-        audience.attach_again(entities[n], f"entity{n}", "OBS-1")
+        audience.attach_again(entities[n], f"entity{n}", "OBS-1", f"entity{n} := Entity()")
     for requirement, act in (
         ("OBS-1", audience.write),
         ("OBS-1", audience.write),
@@ -248,7 +260,11 @@ def entities_are_told_in_the_order_of_attachment(
         audience.expect(requirement, *names)
         with lab.checking("OBS-4"):
             if told != names:
-                raise Violation(f"told in the order {told}, attached in the order {names}")
+                lab.program.before_last("forget()")
+                raise Violation(
+                    f"told in the order {told}, attached in the order {names}",
+                    claim=f"told_in_order({', '.join(names)})",
+                )
 
 
 @check("OBS-6", examples=7, kind=st.sampled_from(sorted(KINDS)), shape=st.sampled_from(SHAPES))
@@ -340,7 +356,8 @@ def a_detached_entity_is_told_no_more(lab: Lab) -> None:
             act(at(0))
             with lab.checking("OBS-13"):
                 if any(name == "second" for name, _ in audience.journal):
-                    raise Violation("the entity was told although it is detached")
+                    lab.program.before_last("forget()")
+                    raise Violation("the entity was told although it is detached", claim="told(second) == 0")
             audience.expect(general, "first", "third")
         audience.attach_again(entities[1], "second", "OBS-1")
         audience.write(at(0))

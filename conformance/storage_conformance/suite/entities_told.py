@@ -45,18 +45,25 @@ def every_load_is_told_with_all_rows(lab: Lab) -> None:
         audience.expect("OBS-3", "first", "second")
         for name, index in told:
             with lab.checking("OBS-10" if shape[1] else "OBS-9"):
-                _check_form(index, shape[1])
+                _check_form(name, index, shape[1])
             with lab.checking("OBS-3"):
                 _check_all_rows(name, index, rows, shape[1])
 
     all_of(lab, "OBS-3", [partial(load, shape, *case) for shape in SHAPES for case in _loads(shape)])
 
 
-def _check_form(index: Any, trailing: tuple[int, ...]) -> None:
+def _check_form(name: str, index: Any, trailing: tuple[int, ...]) -> None:
+    told, dims = f"{name}.calls[-1]", 2 if trailing else 1
     if not isinstance(index, torch.Tensor) or index.dtype != torch.int64 or index.device.type != "cpu":
-        raise Violation(f"mark_update got {index!r:.80} after a load, expected an int64 tensor on the CPU")
-    if index.dim() != (2 if trailing else 1) or (trailing and index.shape[1] != 1 + len(trailing)):
-        raise Violation(f"mark_update got shape {list(index.shape)} after a load")
+        raise Violation(
+            f"mark_update got {index!r:.80} after a load, expected an int64 tensor on the CPU",
+            claim=f"isinstance({told}, torch.Tensor) and {told}.dtype == torch.int64",
+        )
+    if index.dim() != dims or (trailing and index.shape[1] != 1 + len(trailing)):
+        width = f" and {told}.shape[1] == {1 + len(trailing)}" if trailing else ""
+        raise Violation(
+            f"mark_update got shape {list(index.shape)} after a load", claim=f"{told}.dim() == {dims}{width}"
+        )
 
 
 def _check_all_rows(name: str, index: torch.Tensor, rows: int, trailing: tuple[int, ...]) -> None:
@@ -65,7 +72,11 @@ def _check_all_rows(name: str, index: torch.Tensor, rows: int, trailing: tuple[i
     if told != expected:
         different = min(told ^ expected)
         told_of = "not told" if different in expected else "told"
-        raise Violation(f"{name} was {told_of} of {different} after a load of {rows} rows")
+        wanted = sorted(map(list, expected) if trailing else (row for (row,) in expected))
+        raise Violation(
+            f"{name} was {told_of} of {different} after a load of {rows} rows",
+            claim=f"sorted({name}.calls[-1].tolist()) == {wanted}",
+        )
 
 
 class Observer(Plain):
@@ -163,7 +174,7 @@ def the_index_after_a_load_has_the_same_form(lab: Lab) -> None:
         told = list(audience.journal)
         audience.expect("OBS-3", "entity")
         with lab.checking("OBS-10" if shape[1] else "OBS-9"):
-            _check_form(told[0][1], shape[1])
+            _check_form("entity", told[0][1], shape[1])
 
 
 @check("OBS-11")
@@ -217,7 +228,10 @@ def nobody_is_told_of_a_load_that_failed(lab: Lab) -> None:
                 lab.refused(requirement, partial(audience.trial.storage.call, "loads", path), what="the load")
                 with lab.checking("OBS-11"):
                     if audience.journal:
-                        raise Violation("the entity was told of a load that failed")
+                        lab.program.before_last("forget()")
+                        raise Violation(
+                            "the entity was told of a load that failed", claim="told(entity) == 0"
+                        )
 
 
 def _nobody(lab: Lab, trial: Trial, what: str) -> None:
@@ -225,7 +239,8 @@ def _nobody(lab: Lab, trial: Trial, what: str) -> None:
     trial.journal.clear()
     with lab.checking("OBS-11"):
         if told:
-            raise Violation(f"{told[0]} was told of {what}")
+            lab.program.before_last("forget()")
+            raise Violation(f"{told[0]} was told of {what}", claim=f"told({told[0]}) == 0")
 
 
 class Own(Exception):
@@ -265,7 +280,8 @@ def _change(lab: Lab, shape: Shape, place: int | None, error: type[Exception], v
     trial, dumped = audience.trial, audience.dump(capacity_of(shape)) if verb == "loads" else None
     for number in range(3):
         if number == place:
-            audience.attach_again(Broken(error), "broken", "OBS-1")
+            text = f"Broken({error.__name__})"
+            audience.attach_again(Broken(error), "broken", "OBS-1", text)
         audience.attach(f"sound{number}")
     rows = at(0) if verb == "first" else Index("range", (0, capacity_of(shape)))
     if place is None:
@@ -282,6 +298,7 @@ def _change(lab: Lab, shape: Shape, place: int | None, error: type[Exception], v
             trial.storage.call("loads", dumped[0])
         else:
             (trial.storage.assign if verb == "assign" else trial.storage.set)(rows, batch)
+    lab.program.precede("with contextlib.suppress(Exception): ")
     if dumped:
         trial.model.take(dumped[1])
     else:

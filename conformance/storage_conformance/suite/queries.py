@@ -80,7 +80,7 @@ def a_look_changes_nothing(lab: Lab) -> None:
         storage = prepare()
         journal: Journal = []
         with lab.checking("OBS-1"):
-            storage.call("attach", Literal(Plain("entity", journal), "entity"))
+            storage.call("attach", Literal(Plain("entity", journal), "entity := Entity()"))
         with lab.checking("QRY-1"):
             _tolerant(partial(act, storage))
             _compare(name, unseen, picture(lab, storage))
@@ -88,7 +88,7 @@ def a_look_changes_nothing(lab: Lab) -> None:
             _compare(f"{name}, twice,", unseen, picture(lab, storage))
         with lab.checking("OBS-11"):
             if journal:
-                raise Violation(f"{name} told an attached entity")
+                raise Violation(f"{name} told an attached entity", claim="told(entity) == 0")
 
     acts = []
     for shape in SHAPES:
@@ -140,10 +140,16 @@ def an_index_is_not_changed_by_a_look(lab: Lab) -> None:
         for index in [*indices, Index("grid", ((1, 2), (-1, 0))), Index("scalar", (-1,))]:
             given, before = index.value(), index.value()
             with lab.checking("QRY-1"):
-                storage.get(Literal(given, index.code()))
+                storage.program.add("index = {}", index)
+                storage.get(Literal(given, "index"))
                 same = given == before if isinstance(given, list) else torch.equal(given, before)
                 if not same:
-                    raise Violation(f"get changed the index {before!r} that it was given into {given!r}")
+                    raise Violation(
+                        f"get changed the index {before!r} that it was given into {given!r}",
+                        claim=f"index == {before!r}"
+                        if isinstance(before, list)
+                        else f"torch.equal(index, {index.code()})",
+                    )
 
 
 @check("QRY-5")
@@ -207,11 +213,12 @@ def storages_are_equal_only_to_themselves(lab: Lab) -> None:
             if one.evaluate("{} == {}", lambda raw: raw == raw) is not True:
                 raise Violation("a storage is not equal to itself", claim="(storage == storage) is True")
             before = one.evaluate("hash({})", hash)
+            one.program.precede("before = ")
             one.set(at(0), Batch(FLAT, shape[1], seed=11))
             if one.evaluate("hash({})", hash) != before:
-                raise Violation("a write changed the hash of the storage")
+                raise Violation("a write changed the hash of the storage", claim="hash(storage) == before")
             if one.evaluate("len(set([{}, other]))", lambda raw: len({raw, other.raw})) != 2:
-                raise Violation("two storages are one in a set")
+                raise Violation("two storages are one in a set", claim="len({storage, other}) == 2")
 
     all_of(
         lab,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
+from storage_conformance.model import Model
 from storage_conformance.recorder import Violation
 from storage_conformance.structure import Fields, Leaf, Record
 from storage_conformance.subject import Literal
@@ -68,24 +69,26 @@ def the_last_row_is_an_int_of_its_own(lab: Lab) -> None:
         written: list[tuple[Index, object]] = [(index, index.value()) for index in _orders(rows)]
         for index, given in written:
             lab.start()
+            model = Model(size, 1 + len(trailing), trailing, NODE)
             with lab.checking("NEW-1"):
                 storage = lab.make(size, ndim=1 + len(trailing))
             with lab.checking("QRY-7"):
                 if storage.attribute("last_row") is not None:
                     raise Violation("a fresh storage has a last row", claim="storage.last_row is None")
-            model = Trial(lab, Setup(size, 1 + len(trailing), trailing, NODE)).model
-            lab.start()
             span = model.for_writing(index)
             with lab.checking("SET-1"):
-                storage.set(Literal(given, index.code()), Batch(NODE, span.lead))
+                storage.program.add("index = {}", index)
+                storage.set(Literal(given, "index"), Batch(NODE, span.lead))
             if isinstance(given, list):
                 given[:] = [0] * (len(given) + 1)
+                storage.program.add("index[:] = [0] * (len(index) + 1)")
             elif isinstance(given, torch.Tensor):
                 given.zero_()
+                storage.program.add("index.zero_()")
             with lab.checking("QRY-7"):
                 found = storage.attribute("last_row")
                 if type(found) is bool or not isinstance(found, int) or found != span.rows[-1]:
-                    claim = f"storage.last_row == {span.rows[-1]}"
+                    claim = f"storage.last_row == {span.rows[-1]} and isinstance(storage.last_row, int)"
                     raise Violation(
                         f"last_row is {found!r} after a write by {index!r}", claim=claim, actual=repr(found)
                     )

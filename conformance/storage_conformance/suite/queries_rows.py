@@ -45,13 +45,19 @@ def iteration_gives_all_rows_and_stops(lab: Lab) -> None:
                         actual=str(len(items)),
                     )
                 if [contents(item) for item in items] != expected:
-                    raise Violation("iteration gave other items than get(0), get(1), ...")
+                    raise Violation(
+                        "iteration gave other items than get(0), get(1), ...",
+                        claim="[*map(str, storage)] == [str(storage.get(row)) for row in range(storage.shape[0])]",
+                    )
             pairs = storage.evaluate(
                 "list(zip({0}, {0}))".replace("{0}", "{}"),
                 lambda raw: list(islice(zip(raw, raw, strict=False), rows + 3)),
             )
             if [contents(second) for _, second in pairs] != expected:
-                raise Violation("two iterations at the same time disturb each other")
+                raise Violation(
+                    "two iterations at the same time disturb each other",
+                    claim="all(str(one) == str(other) for one, other in zip(storage, storage))",
+                )
 
     all_of(
         lab,
@@ -116,6 +122,7 @@ def _affirmed(storage: Subject, stranger: Literal) -> bool:
     try:
         return holds(storage, stranger)
     except Raised:
+        storage.program.precede("with contextlib.suppress(Exception): ")
         return False
 
 

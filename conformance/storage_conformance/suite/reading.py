@@ -195,7 +195,7 @@ def changes_of_a_sampled_batch_stay_there(lab: Lab, node: Node, ground: Ground, 
         value = bench.get("GET-2", index, spelling=spelling)
         for tensor in tensors(value):
             tensor.logical_not_() if tensor.dtype == torch.bool else tensor.add_(1)
-        lab.program.add("# the caller changes what it read")
+        lab.program.add(f"change({bench.last_found})")
         bench.rows("GET-5")
         bench.get("GET-5", index, spelling=spelling)  # what was handed out must not be handed out again
 
@@ -243,7 +243,7 @@ def fields_of_what_was_read_may_come_and_go(lab: Lab, ground: Ground, spelling: 
         index, change = case
         value = bench.get("GET-2", index, spelling=spelling)
         _change_fields(value, change)
-        lab.program.add(f"# the caller {change} the fields of what it read")
+        lab.program.add(f"{'add' if change == 'adds to' else 'remove'}_fields({bench.last_found})")
         for again in (at(0), ALL, index, Index("list", (0,))):
             bench.get("GET-6", again)
         bench.set("GET-6", at(0))

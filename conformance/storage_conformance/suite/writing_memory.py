@@ -112,7 +112,8 @@ def later_changes_of_the_data_do_not_matter(lab: Lab, half: bool, tree: Node) ->
         if not bench.prepared(lambda: written(index, batch, data=data)):
             return
         _scribble(given.value)
-        lab.program.add("# the caller changes its data")
+        lab.program.add("change(data)")
+        lab.program.add("remove_fields(data)")
         bench.rows("SET-3")
         with lab.checking("SET-3"):
             observe(

@@ -1,0 +1,232 @@
+"""What programs call besides a storage, as source text for stand-alone scripts: each name with its definition."""
+
+from __future__ import annotations
+
+__all__ = ["CONSTANTS", "HELPERS", "STANDARD", "TENSORDICT"]
+
+TENSORDICT = ("LazyStackedTensorDict", "NonTensorData", "NonTensorStack", "TensorDict", "tensorclass")
+STANDARD = (
+    "contextlib", "copy", "decimal", "enum", "fractions", "gc", "json", "math", "operator", "os", "pathlib", "pickle",
+    "shutil", "stat", "struct", "tempfile", "warnings",
+)  # fmt: skip
+CONSTANTS = {
+    "inf": "from math import inf",
+    "nan": "from math import nan",
+    "device": "from torch import device",
+    "SimpleNamespace": "from types import SimpleNamespace",
+    "OrderedDict": "from collections import OrderedDict",
+    "Fraction": "from fractions import Fraction",
+    "Decimal": "from decimal import Decimal",
+}
+
+_ENTITIES = '''
+class Entity:
+    """Writes down what it is told."""
+
+    def __init__(self):
+        self.calls = []
+
+    def mark_update(self, index):
+        self.calls.append(index.clone() if hasattr(index, "clone") else index)
+        order.append(self)
+
+
+order = []
+
+
+def told(entity):
+    """How often an entity was told since it was last called upon to forget."""
+    return sum(other is entity for other in order)
+
+
+def told_in_order(*entities):
+    return [*map(id, order)] == [*map(id, entities)]
+
+
+def forget():
+    order.clear()
+'''
+
+HELPERS = {
+    "refused": '''
+@contextlib.contextmanager
+def refused(*kinds):
+    """The call inside has to raise."""
+    try:
+        yield
+    except Exception as error:
+        assert isinstance(error, kinds or (TypeError, ValueError, LookupError, RuntimeError, OSError)), repr(error)
+    else:
+        raise AssertionError("accepted; it has to be refused")
+''',
+    "in_inference_mode": """
+def in_inference_mode(make):
+    with torch.inference_mode():
+        return make()
+""",
+    "change": '''
+def change(data):
+    """The caller changes its tensors in place."""
+    if isinstance(data, torch.Tensor) and not hasattr(data, "_tensordict"):
+        if data.dtype == torch.bool:
+            data.logical_not_()
+        elif data.dtype.itemsize > 1 or not data.dtype.is_floating_point:
+            data.add_(1)
+    else:
+        data = getattr(data, "_tensordict", data)  # of a tensorclass
+        values = data.values() if hasattr(data, "values") else data
+        for entry in values if not isinstance(data, str | None) else ():
+            change(entry)
+''',
+    "add_fields": '''
+def add_fields(value):
+    """One field more in every container that can be changed."""
+    inner = getattr(value, "_tensordict", value)
+    for entry in inner.values() if hasattr(inner, "values") else inner if isinstance(inner, tuple | list) else ():
+        add_fields(entry)
+    with contextlib.suppress(Exception):
+        if hasattr(inner, "batch_size"):
+            inner["new"] = torch.zeros(inner.batch_size)
+        elif isinstance(inner, dict):
+            inner["new"] = torch.zeros(2)
+        elif isinstance(inner, list):
+            inner.append(torch.zeros(2))
+''',
+    "remove_fields": '''
+def remove_fields(value):
+    """No field left in any container that can be changed."""
+    inner = getattr(value, "_tensordict", value)
+    if isinstance(inner, torch.Tensor):
+        return
+    for entry in list(inner.values()) if hasattr(inner, "values") else inner if isinstance(inner, tuple | list) else ():
+        remove_fields(entry)
+    with contextlib.suppress(Exception):
+        for key in list(inner.keys()) if hasattr(inner, "keys") else ():
+            del inner[key]
+        if isinstance(inner, list):
+            inner.clear()
+''',
+    "may_refuse": '''
+@contextlib.contextmanager
+def may_refuse(*kinds):
+    """The calls inside may be refused with one of these; where they are not, the rest has to hold."""
+    with contextlib.suppress(*kinds):
+        yield
+''',
+    "file_of": '''
+def file_of(dump, name):
+    """A file of a dump: the one of this name, or the largest one where a storage names its files otherwise."""
+    if (dump / name).is_file() or dump.is_file():
+        return dump / name if dump.is_dir() else dump
+    return max((f for f in dump.rglob("*") if f.is_file()), key=lambda f: f.stat().st_size)
+''',
+    "same": '''
+def same(actual, expected):
+    """Equal in dtype, shape and every bit."""
+    if not isinstance(actual, torch.Tensor) or actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return False
+    one, two = (t.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1) for t in (actual, expected))
+    return not one.numel() or one.clone().view(torch.uint8).tolist() == two.clone().view(torch.uint8).tolist()
+''',
+    "Entity": _ENTITIES,
+    "Watching": '''
+class Watching(Entity):
+    """Looks at the storage when it is told."""
+
+    def __init__(self, storage):
+        super().__init__()
+        self.storage = storage
+
+    def mark_update(self, index):
+        super().mark_update(index)
+        self.length = len(self.storage)
+        self.rows = self.storage.get(range(self.storage.shape[0]))
+''',
+    "Slotted": '''
+class Slotted:
+    """Has no `__dict__`, and no weak reference can be made to it."""
+
+    __slots__ = ()
+
+    def mark_update(self, index):
+        order.append(self)
+''',
+    "Hollow": '''
+class Hollow(Entity):
+    """Is false in a condition, as an empty buffer is."""
+
+    def __len__(self):
+        return 0
+''',
+    "Twin_": '''
+class Twin_(Entity):
+    """Equal to every other one, and not hashable."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return isinstance(other, Twin_)
+''',
+    "FrozenTwin": '''
+class FrozenTwin(Entity):
+    """Equal to every other one, with the same hash."""
+
+    def __hash__(self):
+        return 0
+
+    def __eq__(self, other):
+        return isinstance(other, FrozenTwin)
+''',
+    "Agreeable": '''
+class Agreeable(Entity):
+    """Equal to anything."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return True
+''',
+    "Stubborn": '''
+class Stubborn(Entity):
+    """Cannot be compared, as an array of several elements."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError("the truth value is ambiguous")
+''',
+    "Namespace": """
+def Namespace():
+    entity = SimpleNamespace()
+    entity.mark_update = lambda index: order.append(entity)
+    return entity
+""",
+    "Class": """
+def Class():
+    def mark_update(entity, index):
+        order.append(entity)
+
+    return type("Entity", (), {"mark_update": classmethod(mark_update)})
+""",
+    "Broken": '''
+class Broken:
+    """An entity that raises."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def mark_update(self, index):
+        raise self.error("a broken listener")
+''',
+    "Own": '''
+class Own(Exception):
+    """An exception that no storage knows."""
+''',
+    "as_parameters": '''
+def as_parameters(data):
+    """The same data, each tensor a parameter."""
+    if isinstance(data, torch.Tensor):
+        return torch.nn.Parameter(data) if data.is_floating_point() or data.is_complex() else data
+    return data.apply(as_parameters)
+''',
+}
