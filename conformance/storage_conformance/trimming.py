@@ -76,7 +76,7 @@ def _fewer(calls: tuple[str, ...], *, keep: bool) -> Iterator[tuple[str, ...]]:
 
 def _names(program: Counterexample) -> dict[str, Any]:
     """What the script defines before its first call."""
-    names: dict[str, Any] = {"__name__": "script"}
+    names: dict[str, Any] = {"__name__": __name__}  # tensorclass looks the module of a class up
     exec(compile(prelude(program, ""), "script", "exec"), names)
     return names
 

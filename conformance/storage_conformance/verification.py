@@ -225,6 +225,6 @@ def equal(actual: Any, expected: Any, expression: str) -> None:
 def _is(expected: Any, expression: str) -> str:
     if expected is None:
         return "is None"
-    if isinstance(expected, int):
+    if isinstance(expected, int) and expression:
         return f"== {expected!r} and isinstance({expression}, int)"
     return f"== torch.device({str(expected)!r})" if isinstance(expected, torch.device) else f"== {expected!r}"

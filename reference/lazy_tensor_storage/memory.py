@@ -42,7 +42,7 @@ class Memory:
             MemoryError: there is not enough of it on the CPU.
             RuntimeError: there is not enough of it on ``device``.
 
-        Implements: LAZY-1, LAZY-5.
+        Implements: LAZY-1, LAZY-5, DEV-13, DEV-14.
         """
         self.rows = rows
         self.device = device

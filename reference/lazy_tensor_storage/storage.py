@@ -196,7 +196,8 @@ class LazyTensorStorage:
 
         Nothing is changed where it raises.
 
-        Implements: SET-1 to SET-15, SET-18, SET-19, CAP-3 to CAP-7, LAZY-3, LAZY-6, DEV-6, DEV-9, DEV-10, ERR-1.
+        Implements: SET-1 to SET-15, SET-18, SET-19, CAP-3 to CAP-7, LAZY-3, LAZY-6, DEV-6, DEV-9, DEV-10, DEV-16,
+        ERR-1.
         """
         changed = self._set(index, data)
         if changed is not None:
@@ -377,7 +378,8 @@ class LazyTensorStorage:
             ValueError: the rows do not fit, or the structure differs.
             TypeError: a dtype would change values.
 
-        Implements: CKPT-1, CKPT-2, CKPT-5 to CKPT-17, CKPT-23, CKPT-24, DEV-8, OBS-3, ERR-3.
+        Implements: CKPT-1, CKPT-2, CKPT-5 to CKPT-17, CKPT-23, CKPT-24, DEV-8, DEV-15, OBS-3,
+        ERR-3.
         """
         self._restore(checkpoint.read(path, self._schema))
 
@@ -494,7 +496,7 @@ class LazyTensorStorage:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Implements: COPY-3."""
+        """Implements: COPY-3, DEV-17."""
         self.__init__(state["max_size"], device=state["device"], ndim=state["ndim"])  # type: ignore[misc]
         if state["snapshot"] is not None:
             self._replace(state["snapshot"])

@@ -57,7 +57,9 @@ class Bench:
         self._names: list[str] = []
         self._found: dict[int, tuple[str, Any]] = {}
         with lab.checking("NEW-1"):
-            self.storage = lab.make(self.setup.size, **options)
+            # A check may have several benches, and go back to an earlier one.
+            others = sum(" = make(" in line for line, _ in lab.program.lines)
+            self.storage = lab.make(self.setup.size, name=f"storage{others or ''}", **options)
         if not fresh:
             self.set(
                 "SET-1", Index("range", (0, ground.rows)), self._items(Index("range", (0, ground.rows)), seed)
@@ -277,13 +279,13 @@ class Bench:
             if length != before[1]:
                 raise Violation(
                     f"the length was {before[1]}, now it is {length}",
-                    claim=f"len(storage) == {before[1]}",
+                    claim=f"len({self.storage.name}) == {before[1]}",
                     actual=str(length),
                 )
             if shape != before[0]:
                 raise Violation(
                     f"the shape was {before[0]}, now it is {shape}",
-                    claim=f"storage.shape == {before[0]}",
+                    claim=f"{self.storage.name}.shape == {before[0]}",
                     actual=str(shape),
                 )
             self._compare_rows()
