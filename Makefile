@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance thorough test check benchmarks cuda clean
+.PHONY: help conformance thorough test check mutants benchmarks cuda clean
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ check: $(READY) ## format, lint, types, tests, wheel
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/pytest $(ARGS)
 	$(BIN)/python -m build --wheel --outdir dist
+
+mutants: $(READY) ## faulty storages: is each caught? ARGS="--seed 3", or "--whole" to see who else notices
+	$(BIN)/python -W ignore -m storage_conformance.mutants.matrix $(ARGS)
 
 benchmarks: $(READY) ## speed of BACKEND
 	$(BIN)/pytest benchmarks --benchmark-only $(ARGS)
