@@ -24,10 +24,10 @@ NO_SCRIPT = {"LAZY-2", "LAZY-5"}
 
 MUTANTS = {name: mutant for name, mutant in MUTANTS.items() if mutant.fires[0] not in NO_SCRIPT}
 NOT_YET = {
-    "AssignsNothingDownwards", "ComparesNdimWithInt", "CountsAfterTelling", "GivesItself", "GivesTheNumberOfRows",
-    "HandsOutItsContainer", "HandsOutItsNestedContainers", "IsRoundedUpByALook", "IteratesInOnePlace",
-    "LooksForItems", "LosesWideRows", "ManifestsHaveNoCheckSum", "MovesTheLastRowByReading", "OneParentIsCreated",
-    "ReadsNothingWhileTelling", "TakesMemoryAsItLies", "TakesNestedTwins", "TakesTwins", "TellsBeforeItWrites",
+    "AssignsNothingDownwards", "ComparesNdimWithInt", "CountsAfterTelling", "IsRoundedUpByALook",
+    "IteratesInOnePlace", "LooksForItems", "LosesWideRows", "ManifestsHaveNoCheckSum",
+    "MovesTheLastRowByReading", "OneParentIsCreated", "ReadsNothingWhileTelling", "TakesMemoryAsItLies",
+    "TakesNestedTwins", "TakesTwins", "TellsBeforeItWrites",
 }  # fmt: skip
 """Mutants whose script does not show the fault: it says in a comment what the check saw, or lacks a helper."""
 SOME = sorted(random.Random(0).sample(sorted(MUTANTS), 30))

@@ -82,6 +82,8 @@ def change(data):
 def add_fields(value):
     """One field more in every container that can be changed."""
     inner = getattr(value, "_tensordict", value)
+    if isinstance(inner, torch.Tensor):
+        return
     for entry in inner.values() if hasattr(inner, "values") else inner if isinstance(inner, tuple | list) else ():
         add_fields(entry)
     with contextlib.suppress(Exception):
