@@ -22,7 +22,18 @@ def test_the_summary_counts_by_the_chapter_of_the_first_requirement():
     assert ["LEN", "2", "1", "2"] in lines
     assert ["SET", "1", "1", "1"] in lines
     assert ["all", "3", "2"] in lines
-    assert ["evaluations:", "median", "7,", "most", "9;", "seconds:", "median", "0.50,", "most", "1.0"] in lines
+    assert [
+        "evaluations:",
+        "median",
+        "7,",
+        "most",
+        "9;",
+        "seconds:",
+        "median",
+        "0.50,",
+        "most",
+        "1.0",
+    ] in lines
 
 
 def test_the_matrix_has_a_line_for_each_mutant():
