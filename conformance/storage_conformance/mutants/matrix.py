@@ -125,6 +125,20 @@ def summary(trials: Sequence[Trial]) -> list[str]:
     return lines
 
 
+def _all_tried(names: Sequence[str], options: argparse.Namespace) -> list[Trial]:
+    # Fresh interpreters: a fork would copy half of torch's threads. Not max_tasks_per_child, with which Python 3.11 may
+    # wait for ever.
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(tried, name, options.seed, whole=options.whole) for name in names]
+        found: list[Trial] = []
+        for name, future in zip(names, waiting, strict=True):
+            try:
+                found.append(future.result())
+            except Exception as error:
+                raise SystemExit(f"{name} could not be tried: {type(error).__name__}: {error}") from error
+        return found
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 0 if all went as declared."""
     parser = argparse.ArgumentParser(prog="python -m storage_conformance.mutants.matrix", description=__doc__)
@@ -144,18 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.sample:
         names = sorted(Random(options.seed).sample(names, min(options.sample, len(names))))
     trials: list[Trial] = []
-    # A fresh interpreter for each process: a fork would copy torch's threads half.
-    with ProcessPoolExecutor(
-        options.jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=LIFE
-    ) as pool:
-        waiting = [pool.submit(tried, name, options.seed, whole=options.whole) for name in names]
-        for number, (name, future) in enumerate(zip(names, waiting, strict=True), 1):
-            try:
-                trials.append(future.result())
-            except Exception as error:
-                raise SystemExit(f"{name} could not be tried: {type(error).__name__}: {error}") from error
-            if number % 50 == 0:
-                print(f"{number} of {len(names)} mutants", file=sys.stderr, flush=True)
+    share = LIFE * options.jobs
+    for first in range(0, len(names), share):
+        trials += _all_tried(names[first : first + share], options)
+        print(f"{len(trials)} of {len(names)} mutants", file=sys.stderr, flush=True)
 
     print(
         f"mutants, seed {options.seed}, {'all requirements' if options.whole else 'what has to catch them'}"
