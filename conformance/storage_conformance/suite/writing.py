@@ -162,8 +162,14 @@ def set_gives_nothing(lab: Lab, node: Node, ground: Ground) -> None:
                 raise Violation(f"set returned {type(returned).__name__}", claim="returned is None")
 
 
-@check("SET-15", examples=14, given=any_structure, ground=grounds, verb=st.sampled_from(("set", "assign")))
-def a_write_of_no_rows_changes_nothing(lab: Lab, node: Node, ground: Ground, verb: str) -> None:
+@check("SET-15", examples=10, given=any_structure, ground=grounds)
+def a_write_of_no_rows_changes_nothing(lab: Lab, node: Node, ground: Ground) -> None:
+    for verb in ("set", "assign"):
+        lab.start()
+        _of_no_rows(lab, node, ground, verb)
+
+
+def _of_no_rows(lab: Lab, node: Node, ground: Ground, verb: str) -> None:
     def attempt(index: Index) -> None:
         bench = Bench(lab, ground, node)
         before = bench.size()
