@@ -162,6 +162,9 @@ def test_the_wheel_holds_both_packages_and_nothing_else(wheel):
     "name",
     [
         "storage_conformance/SPEC.md",
+        "storage_conformance/report/schema.json",
+        "storage_conformance/report/page.css",
+        "storage_conformance/report/page.js",
         "storage_conformance/py.typed",
         "storage_conformance/deviations/torchrl.toml",
         "storage_conformance/deviations/torchrl-memmap.toml",
@@ -187,3 +190,4 @@ def test_the_wheel_says_what_it_needs_and_offers(wheel):
     assert "Framework :: Pytest" in metadata.get_all("Classifier", [])
     entry_points = wheel.read(f"{folder}/entry_points.txt").decode()
     assert "[pytest11]\nstorage-conformance = storage_conformance.plugin" in entry_points
+    assert "[console_scripts]\nstorage-conformance = storage_conformance.report.command:main" in entry_points

@@ -58,6 +58,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="allow no known deviation: show all as failures.",
     )
     option("--conformance-strict", action="store_true", help="let an unmet SHOULD fail the run too.")
+    option(
+        "--conformance-report",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="write a report, also where the run fails: FILE.json, .md (for a pull request), .html or .svg (a badge), "
+        "by suffix; repeatable.",
+    )
     parser.addini("conformance_profile", "quick, default or thorough", default="")
     parser.addini("conformance_device", "device to store on", default="")
     parser.addini("conformance_deviations", "path or shipped name of a list of known deviations", default="")
@@ -88,6 +96,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not session.config.getoption("conformance"):
+        if session.config.getoption("conformance_report"):
+            raise pytest.UsageError(
+                "--conformance-report needs --conformance=BACKEND: there is nothing to report on."
+            )
         return
     from storage_conformance.session import start
 

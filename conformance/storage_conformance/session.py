@@ -14,6 +14,7 @@ from storage_conformance.items import RequirementItem, SpecFile
 from storage_conformance.plan import SEED_KEY, Plan, plan
 from storage_conformance.printing import FailureCurtain, ReportPrinter
 from storage_conformance.report import Record
+from storage_conformance.reporting import ReportWriter, report_paths
 from storage_conformance.selection import exact_keywords
 
 __all__ = ["EXIT_UNUSABLE", "ConformanceSession", "start"]
@@ -26,6 +27,7 @@ def start(session: pytest.Session) -> None:
     """Plans the run, tries each backend once and hands over to `ConformanceSession`."""
     config = session.config
     try:
+        paths = report_paths(config)
         planned = plan(config)
         campaigns = Campaigns(planned)
         if not (config.option.collectonly or hasattr(config, "workerinput")):
@@ -41,6 +43,9 @@ def start(session: pytest.Session) -> None:
     config.pluginmanager.register(conformance, "storage-conformance-session")
     config.pluginmanager.register(ReportPrinter(planned, conformance.records), "storage-conformance-report")
     config.pluginmanager.register(FailureCurtain(), "storage-conformance-curtain")
+    if paths:
+        writer = ReportWriter(planned, conformance.records, paths)
+        config.pluginmanager.register(writer, "storage-conformance-report-files")
 
 
 class ConformanceSession:
