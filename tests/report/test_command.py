@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -162,3 +163,13 @@ def test_results_are_in_the_order_of_the_specification(one):
     mixed = replace(one(), records=one().records[::-1])
     written = [result["requirement"] for result in json.loads(document.write(mixed))["results"]]
     assert written == [requirement.id for requirement in mixed.requirements]
+
+
+def test_a_reader_that_stops_early_is_no_mistake_and_no_pass(saved, one):
+    path = saved("a", one())
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "storage_conformance.report.command", "diff", path, path]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from storage_conformance.report.report import Report, UnusableReport
 __all__ = ["main"]
 
 _WORSE = 1
+_UNHEARD = 141  # as of a program that SIGPIPE ends: no verdict was read to its end
 _UNUSABLE = 2  # argparse's own code for mistakes
 
 
@@ -23,15 +25,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command.
 
     Returns:
-        The exit code: 0; 1 where `diff` finds that something no longer conforms; 2 for a mistake.
+        The exit code: 0; 1 where `diff` finds that something no longer conforms; 2 for a mistake; 141 where nobody
+        reads what is said.
     """
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
-        return _merge(given) if given.command == "merge" else _diff(given)
+        code = _merge(given) if given.command == "merge" else _diff(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `| head` has read enough; the files are there by then. Without this Python complains as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _UNHEARD
     except (UnusableReport, UnknownFormat, OSError) as error:
         sys.stderr.write(f"storage-conformance {given.command}: {_printable(str(error))}\n")
         return _UNUSABLE
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
