@@ -1,8 +1,8 @@
 """The reference with every liberty that SPEC.md leaves, where the reference itself takes the other side.
 
 It refuses what may be refused (negative rows in `set`, NumPy arrays and uint8 tensors as an index, other dtypes, data
-in its own memory, deep copies), takes slices with a negative step, reads locked copies with odd strides, dumps to a
-single file, and says "no" in exceptions of its own.
+in its own memory, deep copies), takes slices with a negative step, reads locked copies with odd strides and the keys in
+another order, dumps to a single file, and says "no" in exceptions of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tensordict import TensorDictBase, is_tensorclass
+from tensordict import TensorDict, TensorDictBase, is_tensorclass
 from torch.utils._pytree import tree_leaves
 
 from lazy_tensor_storage import LazyTensorStorage
@@ -110,6 +110,11 @@ def _taken(index: Any, size: int | None) -> Any:
 def _another(item: Any) -> Any:
     if isinstance(item, torch.Tensor):
         return item.transpose(0, -1).contiguous().transpose(0, -1) if item.ndim > 1 else item.clone()
+    if type(item) is TensorDict:
+        other = TensorDict(batch_size=item.batch_size, device=item.device)
+        for key in reversed(list(item.keys())):
+            other.set(key, _another(item.get(key)))
+        return other.lock_()
     if isinstance(item, TensorDictBase) or is_tensorclass(item):
         return item.apply(_another).lock_()
     if isinstance(item, dict):
