@@ -65,9 +65,7 @@ class Memory:
         # NumPy counts the bytes of an item in 31 bits.
         if fast.ENABLED and device.type == "cpu" and all(leaf.nbytes // rows < 2**31 for leaf in self.leaves):
             elements = self._elements if schema.trailing else self.leaves
-            self._fast = fast.PlainLeaves(
-                self.leaves, elements, [node.feature_shape for node in schema.leaves]
-            )
+            self._fast = fast.PlainLeaves(schema.root, schema.leaves, self.leaves, elements)
         extents = sorted(
             (leaf.data_ptr(), leaf.data_ptr() + leaf.numel() * leaf.element_size()) for leaf in self.leaves
         )
@@ -112,31 +110,35 @@ class Memory:
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
-    def plain(self, leaves: list[Tensor], selection: Selection) -> list[int] | None:
-        """What `write_plain` needs to know, or ``None`` where it cannot be used: then check, `prepare` and `write`."""
+    def open_plain(self, data: Any, selection: Selection) -> fast.Sources | None:
+        """What `write_plain` needs, if ``data`` are of the simplest kind; then there are no values to keep."""
         if self._fast is None or not selection.top:
             return None
-        return self._fast.addresses(leaves, selection.shape)
+        return self._fast.open(data, selection.shape)
 
-    def write_plain(
-        self, selection: Selection, leaves: list[Tensor], addresses: list[int], readable: int
-    ) -> None:
-        """As `write`, for leaves that `plain` has passed."""
+    def check_plain(self, leaves: list[Tensor], selection: Selection) -> fast.Sources | None:
+        """As `open_plain`, for the leaves of ``data``. ``None``: check them, `prepare` and `write`."""
+        if self._fast is None or not selection.top:
+            return None
+        return self._fast.check(leaves, selection.shape)
+
+    def write_plain(self, selection: Selection, sources: fast.Sources, readable: int) -> None:
+        """As `write`, for what `open_plain` or `check_plain` has passed."""
         assert self._fast is not None
         self._reach(selection, readable)
         window = selection.window
         if type(window) is int:
-            self._fast.copy(window, 1, leaves, addresses)
+            self._fast.copy(window, 1, sources)
         elif type(window) is slice and window.step == 1:
-            self._fast.copy(window.start, window.stop - window.start, leaves, addresses)
+            self._fast.copy(window.start, window.stop - window.start, sources)
         elif window is not None:
-            for leaf, source in zip(self.leaves, leaves, strict=True):
+            for leaf, source in zip(self.leaves, sources.leaves, strict=True):
                 leaf[window].copy_(source)
         elif selection.wraps:
-            self._fast.copy(selection.top - selection.wraps, selection.wraps, leaves, addresses)
-            self._fast.copy(0, selection.last + 1, leaves, addresses, skip=selection.wraps)
+            self._fast.copy(selection.top - selection.wraps, selection.wraps, sources)
+            self._fast.copy(0, selection.last + 1, sources, skip=selection.wraps)
         else:
-            self._fast.scatter(_on_cpu(selection), leaves, whole_rows=selection.whole_rows)
+            self._fast.scatter(_on_cpu(selection), sources.leaves, whole_rows=selection.whole_rows)
 
     def prepare(self, selection: Selection, sources: list[Tensor]) -> tuple[Selection, list[Tensor]]:
         """Everything about a write that may still fail, or that the write itself would disturb.
@@ -204,7 +206,8 @@ class Memory:
         """Before a write: zeroes for rows that come below the length unwritten."""
         if readable < self.touched:
             self._zero_gap(selection, readable)
-        self.touched = max(self.touched, selection.top)
+        if selection.top > self.touched:
+            self.touched = selection.top
 
     def _zero_gap(self, selection: Selection, readable: int) -> None:
         stop = min(selection.top, self.touched)

@@ -259,9 +259,16 @@ class LazyTensorStorage:
         return self._write(schema, memory, selection, data)
 
     def _write(self, schema: Schema, memory: Memory, selection: Selection, data: Item) -> Tensor | None:
+        plain = memory.open_plain(data, selection)
+        if plain is not None:
+            changed = self._changed(selection, memory.trailing)
+            memory.write_plain(selection, plain, self._readable)
+            return changed
+
         leaves, values = schema.take(data, selection.shape, selection.index_dimensions(memory.trailing))
-        prepared, addresses = selection, memory.plain(leaves, selection)
-        if addresses is None:
+        plain = memory.check_plain(leaves, selection)
+        prepared = selection
+        if plain is None:
             leaves = schema.check(leaves, selection.shape)
             _refuse_meta(leaves, memory.device)
             if not selection.top:
@@ -270,10 +277,10 @@ class LazyTensorStorage:
         changed = self._changed(selection, memory.trailing)
 
         # Nothing can fail from here on.
-        if addresses is None:
+        if plain is None:
             memory.write(prepared, leaves, self._readable)
         else:
-            memory.write_plain(selection, leaves, addresses, self._readable)
+            memory.write_plain(selection, plain, self._readable)
         memory.write_values(selection, values)
         return changed
 

@@ -203,3 +203,17 @@ def test_the_representation_names_the_structure_and_no_data():
         "LazyTensorStorage(shape=[1], len=1, max_size=8, ndim=1, device='cpu', "
         "structure=TensorDict(a: float32[3], n: TensorDict(b: float32[])))"
     )
+
+
+def test_what_is_read_is_as_the_constructor_of_tensordict_makes_it():
+    storage = LazyTensorStorage(3)
+    data = TensorDict({"a": torch.rand(3, 2), "inner": TensorDict({"b": torch.arange(3)}, [3])}, [3])
+    storage.set(range(3), data)
+    read, made = storage[[0, 1, 2]], TensorDict(data.to_dict(), [3], device="cpu")
+    assert repr(read) == repr(made)
+    assert read.device == read["inner"].device == made.device
+    assert read["inner"].batch_size == made["inner"].batch_size
+    assert (torch.stack([read, read]).to(torch.float64) == torch.stack([made, made])).all()
+    read["c"] = torch.zeros(3)
+    with pytest.raises(RuntimeError):
+        read["d"] = torch.zeros(4)

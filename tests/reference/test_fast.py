@@ -99,6 +99,98 @@ def test_leaves_that_are_large_enough_for_threads(index, monkeypatch):
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_leaves_that_are_large_enough_for_several_threads(threads, monkeypatch):
+    told = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for enabled in (True, False):
+            monkeypatch.setattr(fast, "ENABLED", enabled)
+            storage = LazyTensorStorage(5)
+            storage.set(range(5), noise((5, 3 * 2**18), torch.int16, 1))
+            storage.set(slice(1, 3), noise((2, 3 * 2**18), torch.int16, 2))
+            storage.set(4, noise((3 * 2**18,), torch.int16, 3))
+            storage.set([3, 4, 0], noise((3, 3 * 2**18), torch.int16, 4))
+            told.append((storage[:].numpy().tobytes(), storage.get([4, 1]).numpy().tobytes()))
+    finally:
+        torch.set_num_threads(before)
+    assert told[0] == told[1]
+
+
+def nested(rows=3, order=1):
+    """A record of two levels; order -1 gives the same with all fields in reverse."""
+    inner = {"x": torch.arange(rows), "y": torch.rand(rows, 2)}
+    fields = {
+        "a": torch.arange(rows) + 5,
+        "inner": TensorDict(dict(list(inner.items())[::order]), [rows]),
+        "b": torch.rand(rows),
+    }
+    return TensorDict(dict(list(fields.items())[::order]), [rows])
+
+
+def test_fields_may_come_in_any_order():
+    storage = LazyTensorStorage(3)
+    storage.set(range(3), nested())
+    data = nested(order=-1)
+    storage.set([2, 0, 1], data)
+    assert (storage[[2, 0, 1]] == data).all()
+    assert list(storage[0].keys()) == ["a", "inner", "b"]
+
+
+FAULTS = {
+    "a missing leaf": (lambda data: data.pop("a"), ValueError),
+    "a missing leaf below": (lambda data: data["inner"].pop("x"), ValueError),
+    "a missing TensorDict": (lambda data: data.pop("inner"), ValueError),
+    "one leaf more": (lambda data: data.set("c", torch.zeros(3)), ValueError),
+    "one leaf more below": (lambda data: data["inner"].set("z", torch.zeros(3)), ValueError),
+    "another name": (lambda data: data.rename_key_("a", "A"), ValueError),
+    "a TensorDict for a leaf": (lambda data: data.set("a", TensorDict({}, [3])), TypeError),
+    "a leaf for a TensorDict": (lambda data: data.set("inner", torch.zeros(3)), TypeError),
+    "another shape": (lambda data: data.set("a", torch.zeros(3, 1, dtype=torch.int64)), ValueError),
+    "another dtype": (lambda data: data.set("a", torch.full((3,), 0.5)), TypeError),
+    "a sparse leaf": (lambda data: data.set("a", torch.arange(3).to_sparse()), TypeError),
+}
+
+
+@pytest.mark.parametrize("enabled", [True, False], ids=["fast", "plain"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_with_a_batch_is_refused_alike(fault, enabled, monkeypatch):
+    monkeypatch.setattr(fast, "ENABLED", enabled)
+    spoil, refused = FAULTS[fault]
+    storage = LazyTensorStorage(3)
+    storage.set(range(3), nested())
+    before = storage[:].clone()
+    for index in (slice(0, 3), [2, 0, 1]):
+        data = nested()
+        spoil(data)
+        with pytest.raises(refused, match="nothing was written"):
+            storage.set(index, data)
+        assert (storage[:] == before).all()
+
+
+@pytest.mark.parametrize("enabled", [True, False], ids=["fast", "plain"])
+def test_batch_sizes_are_compared(enabled, monkeypatch):
+    monkeypatch.setattr(fast, "ENABLED", enabled)
+    storage = LazyTensorStorage(3)
+    storage.set(range(3), nested())
+    smaller = nested()
+    smaller.batch_size = []
+    for data in (nested(rows=2), smaller):
+        with pytest.raises(ValueError, match="batch size"):
+            storage.set(range(3), data)
+
+
+def test_batches_of_many_sizes():
+    storage = LazyTensorStorage(200)
+    storage.set(..., torch.zeros(200, dtype=torch.int64))
+    for count in [*range(1, 150), 3, 140]:
+        storage.set(slice(0, count), torch.full((count,), count))
+        assert storage[:count].eq(count).all()
+        with pytest.raises(ValueError, match="nothing was written"):
+            storage.set(slice(0, count), torch.zeros(count + 1, dtype=torch.int64))
+
+
 def test_elements_of_rows(monkeypatch):
     told = []
     for enabled in (True, False):
@@ -168,6 +260,8 @@ def test_an_index_in_the_memory_of_the_storage_is_read_once():
         ([2, "1"], TypeError),
         ([2, None], TypeError),
         ([2, 2**63], IndexError),
+        ([3, False], TypeError),
+        ([2, 3, 0, True], TypeError),
         ([2, 4], IndexError),
         ([2, -5], IndexError),
     ],
@@ -176,7 +270,10 @@ def test_an_index_in_the_memory_of_the_storage_is_read_once():
 def test_lists_that_are_no_index(index, refused):
     storage = LazyTensorStorage(4)
     storage.set(range(4), torch.arange(4))
-    for act in (lambda: storage.get(index), lambda: storage.set(index, torch.zeros(2, dtype=torch.int64))):
+    for act in (
+        lambda: storage.get(index),
+        lambda: storage.set(index, torch.zeros(len(index), dtype=torch.int64)),
+    ):
         with pytest.raises(refused):
             act()
     assert storage[:].tolist() == [0, 1, 2, 3]
