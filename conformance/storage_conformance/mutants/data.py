@@ -79,6 +79,20 @@ class FlattensNestedKeys(Rewriting):
         return rebuilt(value, fields)
 
 
+@mutant("DATA-2", may=ELSEWHERE)
+class ReachesFourLevelsDown(Rewriting):
+    """What lies below the fourth level of nesting comes back as zero."""
+
+    def returned(self, index: Any, value: Any) -> Any:
+        return self._reached(value, 4) if type(value) is TensorDict else value
+
+    def _reached(self, value: Any, levels: int) -> Any:
+        if type(value) is TensorDict:
+            fields = {name: self._reached(entry, levels - 1) for name, entry in fields_of(value).items()}
+            return rebuilt(value, fields)
+        return torch.zeros_like(value) if levels < 0 and isinstance(value, torch.Tensor) else value
+
+
 @mutant("DATA-2", may=f"{ELSEWHERE} IDX-7")
 class LosesDeepKeysInSamples(Rewriting):
     """Read by a list, the third level of nesting is lost."""

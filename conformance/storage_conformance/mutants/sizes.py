@@ -82,6 +82,16 @@ class KnowsEightLeaves(_Losing):
         return None
 
 
+@mutant("SET-1", may="SET-2")
+class KnowsThirtyTwoLeaves(_Losing):
+    """A leaf after the thirty-second of a row written alone is lost."""
+
+    def lost(self, row: int) -> int | None:
+        for leaf in tensors(self.inner.get(row))[32:]:
+            leaf.zero_()
+        return None
+
+
 @mutant("LEN-4", may="LEN-2 LEN-3 LEN-5 LEN-6 LEN-8 LEN-9")
 class BelievesInSmallGaps(Delegate):
     """A write that leaves out more than sixteen rows raises the length by sixteen."""

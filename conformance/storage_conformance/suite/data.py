@@ -46,6 +46,11 @@ def as_fields(node: Node) -> Node:
     )
 
 
+def deeply(levels: int, node: Node) -> Node:
+    """`node` in so many TensorDicts, with a leaf beside it in each."""
+    return Fields((("a", SCALAR), ("in", deeply(levels - 1, node)))) if levels else node
+
+
 def without_extra(node: Node) -> Node:
     if not isinstance(node, Fields | Record):
         return node
@@ -88,6 +93,7 @@ NESTED = (
     Fields((("a.b", SCALAR), ("a", Fields((("b", ONE), ("b.c", SCALAR)))), ("with blank", SCALAR))),
     Fields((("only", Fields((("empty", EMPTY),))),)),
     EMPTY,
+    deeply(6, Fields((("obs", VECTOR), ("none", EMPTY)))),
 )
 
 

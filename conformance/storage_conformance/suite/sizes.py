@@ -15,7 +15,7 @@ from storage_conformance.trial import Setup, Step
 WIDE: tuple[Node, ...] = (Leaf(feature=(1_500,)), Leaf(feature=(20_000,)))
 """Rows of more than 2**12 and of more than 2**16 bytes."""
 
-MANY_LEAVES = Fields(tuple((f"leaf{number}", Leaf(feature=(1 + number % 2,))) for number in range(9)))
+MANY_LEAVES = Fields(tuple((f"leaf{number}", Leaf(feature=(1 + number % 2,))) for number in range(34)))
 PRIMES = (7, 11, 13, 17, 23)
 POWERS = (8, 16, 32)
 
