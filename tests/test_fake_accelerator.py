@@ -46,7 +46,7 @@ def test_the_reference_conforms_on_an_accelerator(tmp_path: Path):
         "--conformance-only=DEV-*,LAZY-*,COPY-*,CKPT-*", "-p", "no:cacheprovider",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert " skipped" not in done.stdout, done.stdout
+    assert " 2 skipped" in done.stdout, done.stdout  # CKPT-27 and CKPT-28: no fork beside an accelerator
 
 
 @pytest.mark.slow

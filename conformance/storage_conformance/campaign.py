@@ -27,6 +27,7 @@ from storage_conformance.attribution import attribute
 from storage_conformance.backend import Backend
 from storage_conformance.backends.reference import backend as reference
 from storage_conformance.finding import Failure, Finding
+from storage_conformance.interruption import can_kill
 from storage_conformance.lab import Lab, poisoned_memory, scratch
 from storage_conformance.machines.storage import StorageMachine
 from storage_conformance.profile import Profile
@@ -113,6 +114,8 @@ class Campaign:
             if feature == "accelerator":
                 if self.device == "cpu":
                     return "needs an accelerator (--conformance-device)"
+            elif feature == "fork" and not (self.device == "cpu" and can_kill()):
+                return "needs os.fork, and a process without accelerators"
             elif feature in self.backend.refuses:
                 return f"feature `{feature}` is refused"
             elif feature not in self.backend.features:

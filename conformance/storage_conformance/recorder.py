@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Found", "Raised", "Recorder", "Violation"]
+__all__ = ["Found", "Raised", "Recorder", "Violation", "error_of"]
 
 
 class Violation(Exception):
@@ -81,6 +82,15 @@ class _Checking:
     ) -> None:
         if isinstance(error, Violation | Raised):
             raise Found(self._requirement, error) from error
+
+
+def error_of(act: Callable[[], Any]) -> Exception | None:
+    """What a call of the backend raises, or None."""
+    try:
+        act()
+    except Raised as raised:
+        return raised.error
+    return None
 
 
 def _first_line(error: Exception) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from storage_conformance.interruption import EVENTS
+
 __all__ = ["CONSTANTS", "HELPERS", "STANDARD", "TENSORDICT"]
 
 TENSORDICT = ("LazyStackedTensorDict", "NonTensorData", "NonTensorStack", "TensorDict", "tensorclass")
 STANDARD = (
-    "contextlib", "copy", "decimal", "enum", "fractions", "gc", "json", "math", "operator", "os", "pathlib", "pickle",
-    "shutil", "stat", "struct", "tempfile", "warnings",
+    "contextlib", "copy", "decimal", "enum", "errno", "fractions", "gc", "json", "math", "operator", "os", "pathlib",
+    "pickle", "resource", "shutil", "signal", "stat", "struct", "sys", "tempfile", "warnings",
 )  # fmt: skip
 CONSTANTS = {
     "inf": "from math import inf",
@@ -47,7 +49,102 @@ def forget():
     order.clear()
 '''
 
+_FAILURES = '''
+def watches():
+    """Whoever is called before each call of Python that creates, changes, moves or removes a file."""
+    found, events = [], {EVENTS}
+
+    def hook(event, _):
+        if found and event in events:
+            found[-1]()
+
+    sys.addaudithook(hook)
+    return found
+
+
+waiting = watches()
+
+
+@contextlib.contextmanager
+def failing(call, size, act):
+    """`act` is called before a call to the file system, or no file gets longer than `size` bytes."""
+    left, (soft, hard) = [call], resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def count():
+        left[0] -= 1
+        if left[0] == 0:
+            act()
+
+    waiting.append(count)
+    if size is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        waiting.pop()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+'''.replace("{EVENTS}", repr(sorted(EVENTS)))
+
 HELPERS = {
+    "failing": _FAILURES,
+    "midway": '''
+def midway(act, *, call=0, size=None, error=OSError):
+    """What `act` raises, which fails at that call to the file system or where its files reach that size, or None."""
+
+    def fail():
+        raise error(errno.ENOSPC, "No space left on device") if error is OSError else error
+
+    with failing(call, size, fail):
+        try:
+            act()
+        except BaseException as raised:
+            return raised
+    return None
+''',
+    "killed": '''
+def killed(act, *, call=0, size=None):
+    """Calls `act` in a copy of this process, which is killed then."""
+    process = os.fork()
+    if process:
+        return os.waitpid(process, 0)
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        with failing(call, size, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+            act()
+    finally:
+        os._exit(0)
+''',
+    "alike": '''
+def alike(one, other):
+    """Whether two storages hold the same rows."""
+    if one.shape is None or one.shape != other.shape:
+        return False
+    rows = slice(0, one.shape[0])
+    try:
+        return bool((one.get(rows) == other.get(rows)).all())
+    except (KeyError, RuntimeError):
+        return False
+''',
+    "surroundings": '''
+def surroundings(folder, apart=None):
+    """Everything in a folder, `apart` excepted: the bytes of files, where links lead, None for folders."""
+    found = {}
+    for path in [folder, *folder.rglob("*")]:
+        if (path.is_symlink() or path.exists()) and path != apart and apart not in path.parents:
+            content = path.read_bytes() if path.is_file() else None
+            found[path] = os.readlink(path) if path.is_symlink() else content
+    return found
+''',
+    "neighbourhood": '''
+def neighbourhood(around, names):
+    """A folder with files in it, and beside the path in it to which a dump is to go."""
+    for place in (around, around / "in/here"):
+        for name in names:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(name)
+    return around
+''',
     "refused": '''
 @contextlib.contextmanager
 def refused(*kinds):

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from tensordict import LazyStackedTensorDict, TensorDict, TensorDictBase, is_non_tensor, is_tensorclass
 
-FEATURES = frozenset({"pytree", "last_row", "clear", "detach"})
+FEATURES = frozenset({"pytree", "last_row", "clear", "detach", "fork"})
 
 LOGGER = logging.getLogger(__name__)
 HEAD = "head.json"
@@ -661,7 +661,10 @@ def _may_go(target: Path) -> bool:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """A folder that is not empty cannot be renamed over: the older dump steps aside for a moment."""
+    """A folder that is not empty cannot be renamed over: the older dump steps aside for a moment.
+
+    Who is killed in that moment loses it, which only a SHOULD forbids (CKPT-28).
+    """
     if not target.exists():
         new.rename(target)
         return
@@ -670,7 +673,7 @@ def _swap(new: Path, target: Path) -> None:
     target.rename(old)
     try:
         new.rename(target)
-    except OSError:
+    except BaseException:
         old.rename(target)
         raise
     shutil.rmtree(old, ignore_errors=True)

@@ -23,7 +23,7 @@ from tensordict import (
     is_tensorclass,
 )
 
-FEATURES = frozenset({"last_row", "clear", "detach", "pickle", "non_tensor"})
+FEATURES = frozenset({"last_row", "clear", "detach", "pickle", "non_tensor", "fork"})
 
 
 class RowsInAList:

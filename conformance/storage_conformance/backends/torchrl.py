@@ -19,14 +19,17 @@ __all__ = ["lazy_memmap_storage", "lazy_tensor_storage"]
 # What the documentation of TorchRL promises; `last_row`, `clear` and `detach` stand nowhere in it.
 _DOCUMENTED = frozenset({"pytree", "non_tensor", "state_dict", "pickle"})
 
+# Documented nowhere either; but both are memory that a fork takes along, and collectors fork.
+_CLAIMED = _DOCUMENTED | {"fork"}
+
 # Memory maps hold tensors: of values that are not tensors they keep those of the first row, for all rows (0.14.1).
-_MAPPED = _DOCUMENTED - {"non_tensor"}
+_MAPPED = _CLAIMED - {"non_tensor"}
 
 
 def lazy_tensor_storage() -> Backend:
     """`torchrl.data.LazyTensorStorage`."""
     return Backend(
-        "torchrl", _make, _DOCUMENTED, deviations="torchrl", version=_version("torchrl"), context=_quiet
+        "torchrl", _make, _CLAIMED, deviations="torchrl", version=_version("torchrl"), context=_quiet
     )
 
 

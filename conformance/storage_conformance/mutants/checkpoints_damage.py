@@ -9,7 +9,9 @@ import base64
 import json
 import pathlib
 import pickle
+import shutil
 import zlib
+from itertools import count
 from math import prod
 from typing import Any
 
@@ -22,7 +24,10 @@ from storage_conformance.structure import tensor_bytes
 
 
 class RawDumps(Delegate):
-    """A folder with the bytes of each leaf in a file, and a manifest in JSON; every byte has its check sum."""
+    """A folder with the bytes of each leaf in a file, and a manifest in JSON; every byte has its check sum.
+
+    A dump goes to files of its own names; the older one is there until the manifest is replaced, in one step.
+    """
 
     def check_sum(self, content: bytes) -> int:
         return zlib.crc32(content)
@@ -32,18 +37,36 @@ class RawDumps(Delegate):
             raise RuntimeError("nothing was ever written")
         folder = pathlib.Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        for older in folder.iterdir():
-            older.unlink()
+        older = [file for file in folder.iterdir() if file.name != "manifest"]
         state = self.inner.state_dict()
         leaves = []
         for number, leaf in enumerate(state.pop("leaves")):
             content = tensor_bytes(leaf)
-            (folder / f"leaf.{number}").write_bytes(content)
-            leaves.append(
-                {"dtype": str(leaf.dtype)[6:], "shape": list(leaf.shape), "sum": self.check_sum(content)}
-            )
+            file = self.unused(folder, number)
+            file.write_bytes(content)
+            entry = {"file": file.name, "dtype": str(leaf.dtype)[6:], "shape": list(leaf.shape)}
+            leaves.append(entry | {"sum": self.check_sum(content)})
         manifest = self.encode({"state": state, "leaves": leaves})
-        (folder / "manifest").write_bytes(str(zlib.crc32(manifest)).encode() + b"\n" + manifest)
+        (folder / "new").write_bytes(str(zlib.crc32(manifest)).encode() + b"\n" + manifest)
+        (folder / "new").replace(folder / "manifest")
+        for file in older:
+            if file.name != "new":
+                self.remove(file)
+
+    def unused(self, folder: pathlib.Path, number: int) -> pathlib.Path:
+        """The file for a leaf, which the older dump does not use."""
+        return next(
+            file
+            for n in count()
+            if not (file := folder / f"leaf.{number}.{n}").is_symlink() and not file.exists()
+        )
+
+    def remove(self, file: pathlib.Path) -> None:
+        """Removes what the older dump was made of."""
+        if file.is_dir() and not file.is_symlink():
+            shutil.rmtree(file)
+        else:
+            file.unlink()
 
     def loads(self, path: Path) -> None:
         folder = pathlib.Path(path)
@@ -54,7 +77,9 @@ class RawDumps(Delegate):
             check_sum, _, manifest = (folder / "manifest").read_bytes().partition(b"\n")
             self.check_manifest(check_sum, manifest)
             document = self.decode(manifest)
-            leaves = [self.leaf(folder / f"leaf.{n}", n, entry) for n, entry in enumerate(document["leaves"])]
+            leaves = [
+                self.leaf(folder / entry["file"], n, entry) for n, entry in enumerate(document["leaves"])
+            ]
             state = {**document["state"], "leaves": leaves}
         except OSError:
             raise
@@ -123,7 +148,7 @@ class NoManifestIsNoDump(RawDumps):
             super().loads(path)
 
 
-@mutant("CKPT-16")
+@mutant("CKPT-16", may="CKPT-33")
 class LeavesHaveNoCheckSums(RawDumps):
     """The bytes of leaves are not verified."""
 
@@ -131,7 +156,7 @@ class LeavesHaveNoCheckSums(RawDumps):
         return file.read_bytes()
 
 
-@mutant("CKPT-16")
+@mutant("CKPT-16", may="CKPT-33")
 class TheFirstLeafHasACheckSum(RawDumps):
     """The bytes of the first leaf are verified, and no others."""
 
@@ -147,7 +172,7 @@ class CheckSumsAreSums(RawDumps):
         return sum(content)
 
 
-@mutant("CKPT-16", may="CKPT-17")
+@mutant("CKPT-16", may="CKPT-17 CKPT-33")
 class ManifestsHaveNoCheckSum(RawDumps):
     """The manifest is not verified."""
 
@@ -155,7 +180,7 @@ class ManifestsHaveNoCheckSum(RawDumps):
         return None
 
 
-@mutant("CKPT-17", may="CKPT-16")
+@mutant("CKPT-17", may="CKPT-16 CKPT-33")
 class ManifestsArePickles(RawDumps):
     """The manifest is a pickle, loaded before it is verified."""
 
@@ -179,7 +204,9 @@ class ManifestsArePickles(RawDumps):
         folder = pathlib.Path(path)
         try:
             document = pickle.loads((folder / "manifest").read_bytes())
-            leaves = [self.leaf(folder / f"leaf.{n}", n, entry) for n, entry in enumerate(document["leaves"])]
+            leaves = [
+                self.leaf(folder / entry["file"], n, entry) for n, entry in enumerate(document["leaves"])
+            ]
             state = {**document["state"], "leaves": leaves}
         except OSError:
             raise
@@ -191,7 +218,7 @@ class ManifestsArePickles(RawDumps):
         return pickle.dumps(document, protocol=0)
 
 
-@mutant("CKPT-17", may="CKPT-16")
+@mutant("CKPT-17", may="CKPT-16 CKPT-33")
 class TextsArePickles(RawDumps):
     """Values that are not tensors stand in the manifest as pickles in base64; the manifest is not verified."""
 
@@ -209,7 +236,7 @@ class TextsArePickles(RawDumps):
         return document
 
 
-@mutant("CKPT-17", may="CKPT-15 CKPT-16")
+@mutant("CKPT-17", may="CKPT-15 CKPT-16 CKPT-26 CKPT-28")
 class DumpsAreTorchSaves(Delegate):
     """A dump is a file of `torch.save`, loaded with all that pickle can do."""
 

@@ -11,7 +11,7 @@ from storage_conformance.requirements import specification
 
 __all__ = ["MUTANTS", "Mutant", "mutant"]
 
-FEATURES = frozenset({"pytree", "non_tensor", "state_dict", "pickle", "last_row", "clear", "detach"})
+FEATURES = frozenset({"pytree", "non_tensor", "state_dict", "pickle", "last_row", "clear", "detach", "fork"})
 
 
 @dataclass(frozen=True)

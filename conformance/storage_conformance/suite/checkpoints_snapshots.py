@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from storage_conformance.attribution import play
 from storage_conformance.batch import Batch
+from storage_conformance.damage import each_file, files_of, removed
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Violation
 from storage_conformance.structure import Fields, Leaf
 from storage_conformance.subject import Literal
 from storage_conformance.suite.check import check
-from storage_conformance.suite.checkpoints_damage import each_file, files_of, removed
 from storage_conformance.suite.sequels import (
     MAPPING,
     NESTED,

@@ -17,6 +17,7 @@ from storage_conformance.attribution import play
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
+from storage_conformance.recorder import error_of
 from storage_conformance.strategies.faults import spoiled
 from storage_conformance.structure import Leaf, Node, Record, Text
 from storage_conformance.subject import Literal
@@ -33,7 +34,6 @@ from storage_conformance.suite.sequels import (
     TEXTS,
     TRANSITION,
     capacity,
-    error_of,
     filled,
     label,
     row,

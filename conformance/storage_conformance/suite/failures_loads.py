@@ -18,14 +18,15 @@ from hypothesis import strategies as st
 
 from storage_conformance.attribution import play
 from storage_conformance.batch import Batch
+from storage_conformance.damage import altered, copied, cut, missing, removed
 from storage_conformance.index import at
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Raised
+from storage_conformance.recorder import Raised, error_of
 from storage_conformance.strategies.faults import spoiled
 from storage_conformance.structure import Fields, Node, Record
 from storage_conformance.subject import Literal
 from storage_conformance.suite.check import check
-from storage_conformance.suite.checkpoints_damage import altered, copied, cut, damages, missing, removed
+from storage_conformance.suite.checkpoints_damage import damages
 from storage_conformance.suite.failures import STATES, SUPPRESSED, raises_a_known_error
 from storage_conformance.suite.sequels import (
     MAPPING,
@@ -37,7 +38,6 @@ from storage_conformance.suite.sequels import (
     TEXTS,
     TRANSITION,
     capacity,
-    error_of,
     filled,
     label,
     row,

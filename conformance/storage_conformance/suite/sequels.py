@@ -21,7 +21,6 @@ from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.model import Model
-from storage_conformance.recorder import Raised
 from storage_conformance.structure import Absent, Fields, Leaf, Node, Record, Text, Tree
 from storage_conformance.subject import Literal, Subject
 from storage_conformance.trial import Blame, Setup, Step, Trial, law
@@ -38,7 +37,6 @@ __all__ = [
     "TRANSITION",
     "capacity",
     "combinations",
-    "error_of",
     "filled",
     "kinds",
     "label",
@@ -220,15 +218,6 @@ def swap(trial: Trial) -> None:
     storage, model, requirement = trial.twin
     trial.twin = trial.storage, trial.model, requirement
     trial.storage, trial.model = storage, model
-
-
-def error_of(act: Callable[[], Any]) -> Exception | None:
-    """What a call raises, or None."""
-    try:
-        act()
-    except Raised as raised:
-        return raised.error
-    return None
 
 
 def combinations(*choices: Any) -> st.SearchStrategy[Any]:
