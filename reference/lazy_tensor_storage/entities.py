@@ -21,14 +21,14 @@ class Entity(Protocol):
 class Entities:
     """Entities in the order in which they were attached, each of them once, by identity.
 
+    Attributes:
+        attached: the entities.
+
     Implements: OBS-4, OBS-6, OBS-7.
     """
 
     def __init__(self) -> None:
-        self._attached: list[Entity] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._attached)
+        self.attached: list[Entity] = []
 
     def attach(self, entity: Entity) -> None:
         """Add ``entity`` unless it is there. Raises: ``TypeError``. Implements: OBS-8."""
@@ -36,12 +36,12 @@ class Entities:
             raise TypeError(
                 f"a {type(entity).__name__} has no callable mark_update(index); it was not attached."
             )
-        if not any(entity is attached for attached in self._attached):
-            self._attached.append(entity)
+        if not any(entity is attached for attached in self.attached):
+            self.attached.append(entity)
 
     def detach(self, entity: Entity) -> None:
         """Drop ``entity`` if it is there. Implements: OBS-13."""
-        self._attached = [attached for attached in self._attached if attached is not entity]
+        self.attached = [attached for attached in self.attached if attached is not entity]
 
     def tell(self, changed: Tensor) -> None:
         """Call ``mark_update`` of each, with a tensor of its own.
@@ -52,7 +52,7 @@ class Entities:
         Implements: OBS-1, OBS-4, OBS-12.
         """
         errors: list[Exception] = []
-        for entity in tuple(self._attached):  # one may attach or detach others while it is told
+        for entity in tuple(self.attached):  # one may attach or detach others while it is told
             try:
                 entity.mark_update(changed.clone())
             except Exception as error:

@@ -79,10 +79,10 @@ def resolve(index: Index, rows: int, trailing: torch.Size) -> Selection:
         return _one_row(index, rows, trailing)
     if type(index) is slice:
         return _slice(index, rows, trailing)
-    if isinstance(index, list):
-        return _list(index, rows, trailing)
     if isinstance(index, Tensor):
         return _tensor(index, rows, trailing)
+    if isinstance(index, list):
+        return _list(index, rows, trailing)
     if isinstance(index, range):
         return _range(index, rows, trailing)
     if isinstance(index, np.ndarray):
@@ -193,10 +193,10 @@ def _one_row(row: int, rows: int, trailing: torch.Size) -> Selection:
 
 
 def _slice(index: slice, rows: int, trailing: torch.Size) -> Selection:
-    addressed = _rows_of_slice(index, rows)
-    if addressed.step == 1 and addressed:
-        return _run(addressed.start, addressed.stop, trailing, basic=True)
-    return _window(addressed, trailing, basic=True)
+    first, stop, step = _bounds(index, rows)
+    if step == 1 and first < stop:
+        return _run(first, stop, trailing, basic=True)
+    return _window(range(first, stop, step), trailing, basic=True)
 
 
 def _run(first: int, stop: int, trailing: torch.Size, *, basic: bool) -> Selection:
@@ -205,7 +205,7 @@ def _run(first: int, stop: int, trailing: torch.Size, *, basic: bool) -> Selecti
     return Selection(shape, stop, stop - 1, slice(first, stop, 1), None, True, basic)
 
 
-def _rows_of_slice(index: slice, size: int) -> range:
+def _bounds(index: slice, size: int) -> tuple[int, int, int]:
     try:
         bounds = index.indices(size)
     except ValueError:
@@ -216,7 +216,7 @@ def _rows_of_slice(index: slice, size: int) -> range:
         raise ValueError(
             "a slice needs a positive step (use a range for the reverse order); nothing was read or written."
         )
-    return range(*bounds)
+    return bounds
 
 
 def _window(addressed: range, trailing: torch.Size, *, basic: bool) -> Selection:
@@ -262,7 +262,7 @@ def _list(index: list[Any], rows: int, trailing: torch.Size) -> Selection:
         return _run(first, last + 1, trailing, basic=False)
     if beyond == rows and 0 <= last < first < rows and packed == _wrapped(first, rows, last):
         before = rows - first
-        if all(type(row) is int for row in index[before : before + 2]):
+        if set(map(type, index[before : before + 2])) == {int}:
             shape = torch.Size((len(index), *trailing))
             return Selection(shape, rows, last, None, np.frombuffer(packed, np.int64), True, False, before)
     return _array(_from_packed(packed, index), rows, trailing)
@@ -364,10 +364,12 @@ def _rows(array: Numbers, rows: int, trailing: torch.Size) -> Selection:
     beyond = count - 1 - (last - first)  # what is missing to a run
     if array.ndim > 1:
         pass
-    elif beyond == 0 and first >= 0 and last < rows and flat.tobytes() == _bytes_of(first, last + 1):
+    elif beyond == 0 and first >= 0 and last < rows and _climbs(flat) == count - 1:
         return _run(first, last + 1, trailing, basic=False)
-    elif beyond == rows and 0 <= last < first < rows and flat.tobytes() == _wrapped(first, rows, last):
-        return Selection(shape, rows, last, None, _dense(flat), True, False, rows - first)
+    elif beyond == rows and 0 <= last < first < rows and _climbs(flat) == count - 2:
+        before = rows - first
+        if flat.item(before - 1) == rows - 1 and flat.item(before) == 0:
+            return Selection(shape, rows, last, None, _dense(flat), True, False, before)
     # Seen as unsigned, a negative number is a huge one: one pass finds both kinds of mistake, and the highest row.
     # 0.2 us for 256 numbers, where max() takes 0.8.
     unsigned = flat.view(_UNSIGNED)
@@ -378,8 +380,12 @@ def _rows(array: Numbers, rows: int, trailing: torch.Size) -> Selection:
     return Selection(shape, highest + 1, last, None, _dense(flat), True, False)
 
 
+def _climbs(numbers: Numbers) -> int:
+    # 0.7 us for 256 numbers and 1.6 for 4096, where to compare with a range takes 1.5 and 3.2.
+    return int(np.count_nonzero(numbers[1:] > numbers[:-1]))
+
+
 def _bytes_of(first: int, stop: int) -> bytes:
-    # To compare bytes takes 0.5 us for 256 numbers, (one == other).all() takes 1.4.
     return np.arange(first, stop, dtype=np.int64).tobytes()
 
 
@@ -456,7 +462,7 @@ def _normalise(index: tuple[Any, ...], rows: int, trailing: torch.Size) -> list[
     for entry in resolved:
         size = sizes[len(entries)]
         if isinstance(entry, slice):
-            entries.append(_rows_of_slice(entry, size))
+            entries.append(range(*_bounds(entry, size)))
         elif isinstance(entry, int):
             entries.append(_one_row(entry, size, torch.Size()).last)
         elif _is_mask(entry):

@@ -33,6 +33,7 @@ class Memory:
         leaves: one tensor of ``[rows, *T, *feature_shape]`` for each leaf of the schema.
         values: for each value that is not a tensor, the values by the number of their element.
         touched: no row at or above this one was ever written.
+        fast: what writes and reads plain tensors, if anything does.
     """
 
     def __init__(self, schema: Schema, rows: int, device: torch.device) -> None:
@@ -61,11 +62,11 @@ class Memory:
             leaf.view(cells, *node.feature_shape) if schema.trailing else leaf
             for leaf, node in zip(self.leaves, schema.leaves, strict=True)
         ]
-        self._fast: fast.PlainLeaves | None = None
+        self.fast: fast.PlainLeaves | None = None
         # NumPy counts the bytes of an item in 31 bits.
         if fast.ENABLED and device.type == "cpu" and all(leaf.nbytes // rows < 2**31 for leaf in self.leaves):
             elements = self._elements if schema.trailing else self.leaves
-            self._fast = fast.PlainLeaves(schema.root, schema.leaves, self.leaves, elements)
+            self.fast = fast.PlainLeaves(schema.root, schema.leaves, self.leaves, elements)
         extents = sorted(
             (leaf.data_ptr(), leaf.data_ptr() + leaf.numel() * leaf.element_size()) for leaf in self.leaves
         )
@@ -90,8 +91,8 @@ class Memory:
             return [leaf[window].clone() for leaf in self.leaves]
         numbers = selection.numbers
         assert numbers is not None
-        if self._fast is not None and not isinstance(numbers, Tensor):
-            found = self._fast.gather(numbers, whole_rows=selection.whole_rows)
+        if self.fast is not None and not isinstance(numbers, Tensor):
+            found = self.fast.gather(numbers, whole_rows=selection.whole_rows)
         else:
             on_device = torch.as_tensor(numbers, device=self.device)
             source = self.leaves if selection.whole_rows else self._elements
@@ -110,35 +111,24 @@ class Memory:
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
-    def open_plain(self, data: Any, selection: Selection) -> fast.Sources | None:
-        """What `write_plain` needs, if ``data`` are of the simplest kind; then there are no values to keep."""
-        if self._fast is None or not selection.top:
-            return None
-        return self._fast.open(data, selection.shape)
-
-    def check_plain(self, leaves: list[Tensor], selection: Selection) -> fast.Sources | None:
-        """As `open_plain`, for the leaves of ``data``. ``None``: check them, `prepare` and `write`."""
-        if self._fast is None or not selection.top:
-            return None
-        return self._fast.check(leaves, selection.shape)
-
     def write_plain(self, selection: Selection, sources: fast.Sources, readable: int) -> None:
-        """As `write`, for what `open_plain` or `check_plain` has passed."""
-        assert self._fast is not None
-        self._reach(selection, readable)
+        """As `write`, for what `fast` has passed."""
+        assert self.fast is not None
+        if readable < self.touched or selection.top > self.touched:
+            self._reach(selection, readable)
         window = selection.window
         if type(window) is int:
-            self._fast.copy(window, 1, sources)
+            self.fast.copy(window, 1, sources)
         elif type(window) is slice and window.step == 1:
-            self._fast.copy(window.start, window.stop - window.start, sources)
+            self.fast.copy(window.start, window.stop - window.start, sources)
         elif window is not None:
             for leaf, source in zip(self.leaves, sources.leaves, strict=True):
                 leaf[window].copy_(source)
         elif selection.wraps:
-            self._fast.copy(selection.top - selection.wraps, selection.wraps, sources)
-            self._fast.copy(0, selection.last + 1, sources, skip=selection.wraps)
+            before = selection.wraps
+            self.fast.copy_around(selection.top - before, before, selection.last + 1, sources)
         else:
-            self._fast.scatter(_on_cpu(selection), sources.leaves, whole_rows=selection.whole_rows)
+            self.fast.scatter(_on_cpu(selection), sources.leaves, whole_rows=selection.whole_rows)
 
     def prepare(self, selection: Selection, sources: list[Tensor]) -> tuple[Selection, list[Tensor]]:
         """Everything about a write that may still fail, or that the write itself would disturb.
@@ -154,7 +144,7 @@ class Memory:
         sources = [source.clone() if self._holds(source) else source for source in sources]
         if selection.numbers is None or self.device.type == "meta":
             return selection, sources
-        if self._fast is not None:
+        if self.fast is not None:
             return selection, [_plain_bytes(source) for source in sources]
         return self._deduplicated(selection, sources)
 
@@ -175,8 +165,8 @@ class Memory:
                 leaf[window].copy_(source)
         elif self.device.type == "meta":
             return
-        elif self._fast is not None:
-            self._fast.scatter(_on_cpu(selection), sources, whole_rows=selection.whole_rows)
+        elif self.fast is not None:
+            self.fast.scatter(_on_cpu(selection), sources, whole_rows=selection.whole_rows)
         else:
             assert isinstance(selection.numbers, Tensor)
             targets = self.leaves if selection.whole_rows else self._elements
@@ -206,8 +196,7 @@ class Memory:
         """Before a write: zeroes for rows that come below the length unwritten."""
         if readable < self.touched:
             self._zero_gap(selection, readable)
-        if selection.top > self.touched:
-            self.touched = selection.top
+        self.touched = max(self.touched, selection.top)
 
     def _zero_gap(self, selection: Selection, readable: int) -> None:
         stop = min(selection.top, self.touched)

@@ -259,14 +259,15 @@ class LazyTensorStorage:
         return self._write(schema, memory, selection, data)
 
     def _write(self, schema: Schema, memory: Memory, selection: Selection, data: Item) -> Tensor | None:
-        plain = memory.open_plain(data, selection)
+        fast = memory.fast if selection.top else None
+        plain = None if fast is None else fast.open(data, selection.shape)
         if plain is not None:
-            changed = self._changed(selection, memory.trailing)
+            changed = self._changed(selection, memory.trailing) if self._entities.attached else None
             memory.write_plain(selection, plain, self._readable)
             return changed
 
         leaves, values = schema.take(data, selection.shape, selection.index_dimensions(memory.trailing))
-        plain = memory.check_plain(leaves, selection)
+        plain = None if fast is None else fast.check(leaves, selection.shape)
         prepared = selection
         if plain is None:
             leaves = schema.check(leaves, selection.shape)
@@ -306,8 +307,11 @@ class LazyTensorStorage:
         """
         schema, memory = self._initialised()
         selection = resolve(index, self._readable, memory.trailing)
+        leaves = memory.read(selection)
+        if not schema.values:
+            return schema.build(leaves, [], selection.shape, memory.device)
         return schema.build(
-            memory.read(selection),
+            leaves,
             memory.read_values(selection),
             selection.shape,
             memory.device,
@@ -351,7 +355,7 @@ class LazyTensorStorage:
 
     def _changed(self, selection: Selection, trailing: torch.Size) -> Tensor | None:
         """What to tell the entities; `None` if there is nobody to be told."""
-        if not self._entities or not selection.top:
+        if not self._entities.attached or not selection.top:
             return None
         return changed_by(selection, trailing)
 
