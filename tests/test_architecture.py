@@ -185,7 +185,7 @@ def test_the_wheel_says_what_it_needs_and_offers(wheel):
     (folder,) = {name.partition("/")[0] for name in wheel.namelist() if ".dist-info/" in name}
     metadata = Parser().parsestr(wheel.read(f"{folder}/METADATA").decode())
     base = sorted(need for need in metadata.get_all("Requires-Dist", []) if "extra ==" not in need)
-    assert [need.partition(">=")[0] for need in base] == ["numpy", "safetensors", "tensordict", "torch"]
+    assert [need.partition(">=")[0] for need in base] == ["numpy", "tensordict", "torch"]
     assert set(metadata.get_all("Provides-Extra", [])) == {"conformance", "torchrl", "benchmarks", "dev"}
     assert "Framework :: Pytest" in metadata.get_all("Classifier", [])
     entry_points = wheel.read(f"{folder}/entry_points.txt").decode()

@@ -106,9 +106,11 @@ def tree_of(plain: Any, path: Path, classes: dict[str, type]) -> Node:
     """
     kind = plain["is"]
     if kind == "tensor":
-        return TensorNode(path, _number(plain["at"]), _size(plain["shape"]), dtypes.dtype_of(plain["dtype"]))
+        return TensorNode(
+            path, _number(plain["at"]), checked_size(plain["shape"]), dtypes.dtype_of(plain["dtype"])
+        )
     if kind == "value":
-        return ValueNode(path, _number(plain["at"]), _size(plain["shape"]), plain["optional"] is True)
+        return ValueNode(path, _number(plain["at"]), checked_size(plain["shape"]), plain["optional"] is True)
     if kind in ("tensordict", "dict", "ordereddict"):
         fields: dict[Any, Node] = {
             key: tree_of(child, (*path, key), classes) for key, child in plain["fields"]
@@ -119,7 +121,7 @@ def tree_of(plain: Any, path: Path, classes: dict[str, type]) -> Node:
             return MappingNode(path, dict if kind == "dict" else OrderedDict, fields)
         if any(type(key) is not str for key in fields):
             raise ValueError("a key of a TensorDict is no string")
-        tail = _size(plain["batch"])
+        tail = checked_size(plain["batch"])
         children = list(fields.values())
         if any(_leading(child)[: len(tail)] != tail for child in children):
             raise ValueError(f"the batch size {list(tail)} is not that of what it contains")
@@ -200,7 +202,8 @@ def _number(value: Any) -> int:
     return value
 
 
-def _size(value: Any) -> torch.Size:
+def checked_size(value: Any) -> torch.Size:
+    """``value`` as a shape. Raises: ``ValueError``, ``TypeError``, ``OverflowError``."""
     if any(type(size) is not int or size < 0 for size in value):
         raise ValueError(f"{value!r} is no shape")
     return torch.Size(value)
@@ -257,7 +260,7 @@ def decode(state: Any, known: Schema | None) -> Snapshot | None:
             raise ValueError(f"version {state['version']!r} is not known")
         if state["fresh"]:
             return None
-        schema = Schema(tree_of(state["tree"], (), classes_of(known)), _size(state["trailing"]))
+        schema = Schema(tree_of(state["tree"], (), classes_of(known)), checked_size(state["trailing"]))
         return checked(
             Snapshot(
                 schema=schema,

@@ -11,11 +11,18 @@ from torch import Tensor
 
 from . import checkpoint
 from .arguments import LARGEST_COUNT, count, device_of, outside_inference_mode
+from .dump_file import Done, Reading
 from .entities import Entities, Entity, changed_by
 from .indexing import Index, Selection, resolve, row_dimensions, row_number
 from .memory import Memory
+from .nodes import TensorNode, ValueNode
+from .places import wrong_shape
+from .progress import Progress
 from .schema import Item, Schema, infer
 from .snapshot import Snapshot, decode, encode
+
+STAGED = 2**25
+"""Bytes of rows up to which a load reads them into memory of their own first: no disk can fail after that."""
 
 
 class LazyTensorStorage:
@@ -361,10 +368,16 @@ class LazyTensorStorage:
 
     # Checkpoints (CKPT) ----------------------------------------------------------------------------------------------
 
-    def dumps(self, path: str | os.PathLike[str]) -> None:
+    def dumps(self, path: str | os.PathLike[str], *, progress: Progress = None) -> None:
         """Write the rows that can be read to the folder ``path``, replacing an older dump there.
 
-        At every instant the folder holds the whole old dump or the whole new one. See `checkpoint` for the format.
+        At every instant the folder holds the whole old dump or the whole new one. See `dump_file` for the format.
+        Besides the storage this takes a few MiB of memory, however many rows there are.
+
+        Args:
+            path: a folder, which is made if it is missing.
+            progress: called with the bytes written and the bytes in all; ``True`` draws a bar with tqdm. What it
+                raises ends the dump, and the old one stays.
 
         Raises:
             RuntimeError: nothing was ever written.
@@ -375,13 +388,20 @@ class LazyTensorStorage:
         """
         if self._memory is None:
             raise RuntimeError("nothing was ever written to this storage: there is nothing to dump.")
-        checkpoint.write(path, self._snapshot())
+        checkpoint.write(path, self._snapshot(), progress)
 
-    def loads(self, path: str | os.PathLike[str]) -> None:
+    def loads(self, path: str | os.PathLike[str], *, progress: Progress = None) -> None:
         """Replace the rows by those of a dump.
 
-        The dump is verified first, then checked against this storage: the rows must fit, and a storage that was
-        written before keeps its structure. Where it raises, nothing is changed.
+        The dump must fit: its rows into the capacity, its structure to that of a storage that was written before. Every
+        byte is verified before anything is changed, and where this raises nothing is. One exception: in a
+        storage that was written before, more than 32 MiB are read twice, and should the disk fail the second time,
+        all rows are gone.
+
+        Args:
+            path: the folder of the dump.
+            progress: called with the bytes verified and the bytes in all; ``True`` draws a bar with tqdm. What it
+                raises ends the load, and nothing is changed.
 
         Raises:
             FileNotFoundError: there is no dump at ``path``.
@@ -392,7 +412,10 @@ class LazyTensorStorage:
         Implements: CKPT-1, CKPT-2, CKPT-5 to CKPT-17, CKPT-23, CKPT-24, DEV-8, DEV-15, OBS-3,
         ERR-3.
         """
-        self._restore(checkpoint.read(path, self._schema))
+        with checkpoint.opened(path, self._schema, progress) as (dump, done):
+            changed = self._load(dump, done)
+        if changed is not None:
+            self._entities.tell(changed)
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """As `dumps`."""
@@ -426,28 +449,67 @@ class LazyTensorStorage:
             self._entities.tell(changed)
 
     @outside_inference_mode
-    def _replace(self, snapshot: Snapshot) -> Tensor | None:
-        if snapshot.ndim != self._ndim:
-            raise ValueError(
-                f"those rows have ndim={snapshot.ndim}, this storage ndim={self._ndim}; nothing was changed."
-            )
-        schema, memory = self._schema, self._memory
-        fresh = schema is None or memory is None
-        if schema is None or memory is None:
-            schema = snapshot.schema
-            rows = self._capacity(schema.trailing)
-            leaves, values = list(snapshot.leaves), snapshot.values
+    def _load(self, dump: Reading, done: Done) -> Tensor | None:
+        schema, rows, nodes, value_nodes = self._place_for(dump)
+        same_dtypes = [node.dtype for node in nodes] == [node.dtype for node in schema.leaves]
+        if dump.size <= STAGED or not same_dtypes:
+            return self._replace(dump.snapshot(done))
+        everything = resolve(slice(0, dump.readable), rows, schema.trailing)
+        fresh = self._memory is None
+        memory = Memory(schema, rows, self._device_for([])) if self._memory is None else self._memory
+        leaves: list[Tensor] = [torch.empty(0)] * len(nodes)
+        for leaf, node in zip(memory.leaves, nodes, strict=True):
+            leaves[node.position] = leaf[: dump.readable]
+        changed = self._changed(everything, schema.trailing)
+        if fresh:
+            values = dump.pour(leaves, done)
+            self._schema, self._memory = schema, memory
         else:
-            rows = memory.rows
-            leaf_nodes, value_nodes = schema.match(snapshot.schema)
-            leaves = [snapshot.leaves[node.position] for node in leaf_nodes]
-            values = [snapshot.values[node.position] for node in value_nodes]
-        if snapshot.readable > rows:
+            dump.verify(done)
+            try:
+                values = dump.pour(leaves, lambda _: None)
+            except BaseException:
+                self.clear()  # no rows are better than a mixture
+                raise
+        memory.forget_values(0)
+        memory.touched = max(memory.touched, dump.readable)
+        memory.write_values(everything, [values[node.position] for node in value_nodes])
+        self._readable, self._last_row = dump.readable, dump.last_row
+        return changed
+
+    def _place_for(self, rows_: Snapshot | Reading) -> tuple[Schema, int, list[TensorNode], list[ValueNode]]:
+        """Where rows from elsewhere go: the schema, the capacity, and their leaves and values in its order.
+
+        Raises:
+            ValueError: they do not fit.
+        """
+        if rows_.ndim != self._ndim:
             raise ValueError(
-                f"{snapshot.readable} rows do not fit into the {rows} of this storage; nothing was changed."
+                f"those rows have ndim={rows_.ndim}, this storage ndim={self._ndim}; nothing was changed."
             )
+        if self._schema is None or self._memory is None:
+            schema, capacity = rows_.schema, self._capacity(rows_.schema.trailing)
+            nodes, value_nodes = schema.leaves, schema.values
+        else:
+            schema, capacity = self._schema, self._memory.rows
+            nodes, value_nodes = schema.match(rows_.schema)
+        if rows_.readable > capacity:
+            raise ValueError(
+                f"{rows_.readable} rows do not fit into the {capacity} of this storage; nothing was changed."
+            )
+        for mine, node in zip(schema.leaves, nodes, strict=True):
+            if mine.feature_shape != node.feature_shape:
+                raise wrong_shape(mine.path, "shape", node.feature_shape, torch.Size(), mine.feature_shape)
+        return schema, capacity, nodes, value_nodes
+
+    @outside_inference_mode
+    def _replace(self, snapshot: Snapshot) -> Tensor | None:
+        schema, rows, nodes, value_nodes = self._place_for(snapshot)
+        leaves = [snapshot.leaves[node.position] for node in nodes]
+        values = [snapshot.values[node.position] for node in value_nodes]
         everything = resolve(slice(0, snapshot.readable), rows, schema.trailing)
         leaves = schema.check(leaves, everything.shape)
+        fresh, memory = self._memory is None, self._memory
         if memory is None:
             memory = Memory(schema, rows, self._device_for(leaves))
         else:

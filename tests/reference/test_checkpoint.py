@@ -13,14 +13,22 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from tensordict import NonTensorData, TensorDict, tensorclass
 
-from lazy_tensor_storage import CheckpointError, LazyTensorStorage, checkpoint
+from lazy_tensor_storage import CheckpointError, LazyTensorStorage, dump_file
+from lazy_tensor_storage import storage as storage_module
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 FILE = "storage.safetensors"
 Pair = namedtuple("Pair", "first second")
+
+
+@pytest.fixture(params=["staged", "in place"], autouse=True)
+def way(request, monkeypatch):
+    """A load of few bytes reads them into memory of their own, one of many straight into the storage."""
+    if request.param == "in place":
+        monkeypatch.setattr(storage_module, "STAGED", -1)
+    return request.param
 
 
 def small(rows=3, capacity=1000):
@@ -40,14 +48,16 @@ def contents(storage):
 
 def rewritten(path, change):
     """The dump at ``path`` with its manifest changed, and every checksum right."""
-    with safe_open(path / FILE, framework="pt") as opened:
-        tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
-        manifest = json.loads(opened.metadata()["manifest"])
+    whole = (path / FILE).read_bytes()
+    end = 8 + int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8:end])
+    manifest = json.loads(header["__metadata__"]["manifest"])
     change(manifest)
-    text = json.dumps(manifest)
-    save_file(
-        tensors, path / FILE, metadata={"manifest": text, "manifest.crc32": str(zlib.crc32(text.encode()))}
-    )
+    text = json.dumps(manifest, separators=(",", ":"))
+    header["__metadata__"] = {"manifest": text, "manifest.crc32": f"{zlib.crc32(text.encode()):08x}"}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    (path / FILE).write_bytes(len(head).to_bytes(8, "little") + head + whole[end:])
 
 
 def test_a_dump_is_one_file_of_named_leaves_and_a_manifest(tmp_path):
@@ -56,7 +66,7 @@ def test_a_dump_is_one_file_of_named_leaves_and_a_manifest(tmp_path):
     with safe_open(tmp_path / "runs" / "7" / FILE, framework="pt") as opened:
         assert sorted(opened.keys()) == ["leaf.0", "leaf.1", "values"]
         assert opened.get_slice("leaf.1").get_shape() == [3, 2]
-        assert json.loads(opened.get_tensor("values").numpy().tobytes()) == [["text"] * 3]
+        assert json.loads(opened.get_tensor("values").numpy().tobytes()) == ["text"] * 3
         manifest = json.loads(opened.metadata()["manifest"])
     assert manifest["format"] == "lazy-tensor-storage"
     assert (manifest["version"], manifest["rows"], manifest["last_row"], manifest["ndim"]) == (1, 3, 2, 1)
@@ -103,11 +113,12 @@ def test_a_dump_that_fails_midway_leaves_the_old_one(tmp_path, monkeypatch):
     small(2).dumps(tmp_path)
     before = (tmp_path / FILE).read_bytes()
 
-    def half(tensors, filename, metadata):
-        filename.write_bytes(b"half of it")
+    def half(descriptor, content):
+        monkeypatch.undo()
+        os.write(descriptor, content[: len(content) // 2])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", half)
+    monkeypatch.setattr(dump_file, "_write_all", half)
     with pytest.raises(OSError, match="No space"):
         small(3).dumps(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
@@ -137,8 +148,7 @@ def test_a_killed_dump_leaves_the_old_one_or_the_new_one_whole(tmp_path):
 
 
 def test_what_a_killed_dump_left_behind_is_removed_by_the_next(tmp_path):
-    (tmp_path / f".{FILE}.0123456789abcdef.tmp").mkdir()
-    (tmp_path / f".{FILE}.0123456789abcdef.tmp" / ".tmpXyZ").write_bytes(b"half of it")
+    (tmp_path / f".{FILE}.0123456789abcdef.tmp").write_bytes(b"half of it")
     (tmp_path / "notes.txt").write_text("mine")
     small().dumps(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", FILE]
@@ -146,11 +156,11 @@ def test_what_a_killed_dump_left_behind_is_removed_by_the_next(tmp_path):
 
 def test_what_another_process_is_still_writing_is_not_removed(tmp_path):
     aside = tmp_path / f".{FILE}.0123456789abcdef.tmp"
-    aside.mkdir()
-    lock = os.open(aside, os.O_RDONLY)
+    aside.touch()
+    lock = os.open(aside, os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     small().dumps(tmp_path)
-    assert aside.is_dir()
+    assert aside.is_file()
     os.close(lock)
     small().dumps(tmp_path)
     assert not aside.exists()
@@ -343,3 +353,125 @@ def test_a_state_dict_survives_a_reader_that_takes_plain_types_only(tmp_path):
     loaded = LazyTensorStorage(5)
     loaded.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     assert contents(loaded) == contents(storage)
+
+
+# Large dumps ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_disk_that_fails_after_the_dump_was_verified_leaves_no_mixture(tmp_path, monkeypatch, way):
+    small().dumps(tmp_path)
+    target, before = small(2), contents(small(2))
+    reads = 0
+    preadv = os.preadv
+
+    def failing(*arguments):
+        nonlocal reads
+        reads += 1
+        if reads == limit:
+            raise OSError(5, "Input/output error")
+        return preadv(*arguments)
+
+    monkeypatch.setattr(dump_file.os, "preadv", failing)
+    for limit in range(1, 4):  # two leaves and the values: while it verifies
+        reads = 0
+        with pytest.raises(OSError, match="Input/output"):
+            target.loads(tmp_path)
+        assert contents(target) == before
+    reads, limit = 0, 5
+    if way == "staged":
+        target.loads(tmp_path)
+        assert contents(target) == contents(small())
+        return
+    with pytest.raises(OSError, match="Input/output"):
+        target.loads(tmp_path)
+    assert len(target) == 0
+    assert target.last_row is None
+    target.loads(tmp_path)
+    assert contents(target) == contents(small())
+
+
+def test_a_load_keeps_the_memory_of_a_storage_and_forgets_its_rows(tmp_path):
+    small(2).dumps(tmp_path)
+    target = small(7)
+    place = target[0]["a"].data_ptr()
+    target.loads(tmp_path)
+    assert contents(target) == contents(small(2))
+    assert target[0]["a"].data_ptr() == place
+    target.set(4, target[0])
+    assert [item["a"].item() for item in target] == [0, 1, 0, 0, 0]
+    assert [item["s"] for item in target][2:4] == [None, None]
+
+
+def test_other_dtypes_are_converted_or_refused(tmp_path):
+    source = LazyTensorStorage(3)
+    source.set(range(2), torch.tensor([1.5, 2.5], dtype=torch.float64))
+    source.dumps(tmp_path)
+    wide, narrow = LazyTensorStorage(3), LazyTensorStorage(3)
+    wide.set(0, torch.tensor(0.0))
+    narrow.set(0, torch.tensor(7))
+    wide.loads(tmp_path)
+    assert wide[:].tolist() == [1.5, 2.5]
+    with pytest.raises(TypeError):
+        narrow.loads(tmp_path)
+    assert narrow[:].tolist() == [7]
+
+
+# Progress ------------------------------------------------------------------------------------------------------------
+
+
+def test_progress_is_told_of_every_byte_once(tmp_path):
+    heard = []
+    source = LazyTensorStorage(3 * 2**20)
+    source.set(..., torch.zeros(3 * 2**20))
+    for act in (source.dumps, source.loads, LazyTensorStorage(3 * 2**20).loads):
+        heard.clear()
+        act(tmp_path, progress=lambda done, total: heard.append((done, total)))
+        assert [done for done, _ in heard] == [2**22, 2**23, 3 * 2**22]
+        assert {total for _, total in heard} == {3 * 2**22}
+
+
+def test_what_progress_raises_ends_a_dump_or_a_load_without_a_trace(tmp_path):
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    small(2).dumps(tmp_path)
+    whole = (tmp_path / FILE).read_bytes()
+    target, before = small(4), contents(small(4))
+    with pytest.raises(KeyboardInterrupt):
+        target.dumps(tmp_path, progress=stop)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert (tmp_path / FILE).read_bytes() == whole
+    with pytest.raises(KeyboardInterrupt):
+        target.loads(tmp_path, progress=stop)
+    assert contents(target) == before
+
+
+def test_a_bar_is_drawn_where_tqdm_is_installed(tmp_path, monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, **options):
+            bars.append(options | {"done": 0})
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            bars[-1]["closed"] = True
+
+        def update(self, count):
+            bars[-1]["done"] += count
+
+    module = types.ModuleType("tqdm.auto")
+    module.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    small().dumps(tmp_path, progress=True)
+    small().loads(tmp_path, progress=True)
+    assert [bar["desc"] for bar in bars] == ["dump", "load"]
+    assert all(bar["done"] == bar["total"] > 0 and bar["closed"] for bar in bars)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ImportError, match=r"lazy-tensor-storage\[progress\]"):
+        small().dumps(tmp_path, progress=True)
+    with pytest.raises(TypeError, match="progress"):
+        small().dumps(tmp_path, progress=3)
