@@ -5,9 +5,10 @@ ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/.installed
+TIMES := --benchmark-only --benchmark-max-time=0.1 --benchmark-min-rounds=20 --benchmark-columns=median,rounds
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance thorough test check mutants benchmarks cuda clean
+.PHONY: help conformance thorough test check mutants bench cuda clean
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,13 +41,16 @@ check: $(READY) ## format, lint, types, tests, wheel
 mutants: $(READY) ## faulty storages: is each caught? ARGS="--seed 3", or "--whole" to see who else notices
 	$(BIN)/python -W ignore -m storage_conformance.mutants.matrix $(ARGS)
 
-benchmarks: $(READY) ## speed of BACKEND
-	$(BIN)/pytest benchmarks --benchmark-only $(ARGS)
+bench: $(READY) ## speed and memory beside other storages: the goals, and what the documents show of it
+	$(BIN)/python -m pip install --quiet --constraint benchmarks/peers.txt --editable '.[peers]' || echo 'without other libraries'
+	mkdir -p .benchmarks
+	$(BIN)/python -W ignore -m pytest benchmarks $(TIMES) --benchmark-json=.benchmarks/timings.json -W ignore -rs -q $(ARGS)
+	$(BIN)/python -W ignore benchmarks/report.py .benchmarks/timings.json
 
 cuda: $(READY) ## on a machine with CUDA: the suite on BACKEND there, tests, benchmarks
 	$(BIN)/pytest --conformance=$(BACKEND) --conformance-device=cuda $(ARGS)
 	$(BIN)/pytest
-	$(BIN)/pytest benchmarks --benchmark-only
+	$(BIN)/pytest benchmarks $(TIMES) -k cuda
 
 clean: ## remove what make and the tools have made
 	rm -rf .venv dist build .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache

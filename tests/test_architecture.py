@@ -186,7 +186,13 @@ def test_the_wheel_says_what_it_needs_and_offers(wheel):
     metadata = Parser().parsestr(wheel.read(f"{folder}/METADATA").decode())
     base = sorted(need for need in metadata.get_all("Requires-Dist", []) if "extra ==" not in need)
     assert [need.partition(">=")[0] for need in base] == ["numpy", "tensordict", "torch"]
-    assert set(metadata.get_all("Provides-Extra", [])) == {"conformance", "torchrl", "benchmarks", "dev"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {
+        "conformance",
+        "torchrl",
+        "benchmarks",
+        "peers",
+        "dev",
+    }
     assert "Framework :: Pytest" in metadata.get_all("Classifier", [])
     entry_points = wheel.read(f"{folder}/entry_points.txt").decode()
     assert "[pytest11]\nstorage-conformance = storage_conformance.plugin" in entry_points

@@ -88,6 +88,8 @@ class Memory:
         if window is not None:
             if selection.basic:
                 return [leaf[window].detach() for leaf in self.leaves]
+            if self.fast is not None and type(window) is slice:
+                return self.fast.clone(window)
             return [leaf[window].clone() for leaf in self.leaves]
         numbers = selection.numbers
         assert numbers is not None

@@ -63,8 +63,10 @@ def story(write, read, dtype, feature_shape, enabled, monkeypatch):
     rows = lead(write)
     data = TensorDict({"a": noise((*rows, *feature_shape), dtype, 2), "b": noise(rows, torch.int64, 3)}, rows)
     storage.set(write, data)
-    found = storage.get(read)
-    return [bits(leaf) for item in (storage[:], found) for leaf in (item["a"], item["b"])], storage.last_row
+    found, run = storage.get(read), storage.get(range(3, 8))
+    return [
+        bits(leaf) for item in (storage[:], found, run) for leaf in (item["a"], item["b"])
+    ], storage.last_row
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tensordict import TensorDict
+from tensordict import NonTensorStack, TensorDict
 
 from lazy_tensor_storage import LazyTensorStorage
 
@@ -76,6 +77,63 @@ def test_huge_capacities_cost_only_the_rows_written():
         env={"PYTHONPATH": str(REFERENCE)},
     )
     assert int(done.stdout) < 64 * 1024  # KiB; all rows would be 4 GiB
+
+
+def traced(act):
+    """The bytes that Python and NumPy hold after ``act`` and not before, and what it returned."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = act()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return after - before, kept
+
+
+def test_construction_takes_the_same_memory_at_any_max_size():
+    LazyTensorStorage(1)
+    small, _ = traced(lambda: LazyTensorStorage(10))
+    huge, _ = traced(lambda: LazyTensorStorage(2**62))
+    assert abs(huge - small) < 200  # an int of other length
+
+
+def test_values_that_are_no_tensors_take_memory_by_the_row_written():
+    def written(capacity, rows):
+        storage = LazyTensorStorage(capacity)
+        empty = torch.zeros(rows, 0)  # no bytes: NumPy's allocations are traced as well
+        values = NonTensorStack.from_list([f"value {row} " * 10 for row in range(rows)])
+        storage.set(range(rows), TensorDict({"a": empty, "b": values}, [rows]))
+        return storage
+
+    written(10, 2)
+    few, _ = traced(lambda: written(2000, 1000))
+    few_of_many, _ = traced(lambda: written(2**40, 1000))
+    many, _ = traced(lambda: written(2**40, 10_000))
+    assert few > 1000 * 50
+    assert few_of_many < 1.1 * few
+    assert 7 * few < many < 13 * few
+
+
+def test_the_first_write_makes_at_most_one_huge_page_of_each_leaf_resident():
+    program = (
+        "import torch; from pathlib import Path; from tensordict import TensorDict; "
+        "from lazy_tensor_storage import LazyTensorStorage; "
+        "pages = lambda: int(Path('/proc/self/statm').read_text().split()[1]); "
+        "data = TensorDict({'a': torch.ones(4, 256), 'b': torch.ones(4, 256)}, [4]); "
+        "LazyTensorStorage(4).set(range(4), data); storage = LazyTensorStorage(2**22); before = pages(); "
+        "storage.set(range(4), data); print((pages() - before) * __import__('os').sysconf('SC_PAGE_SIZE'))"
+    )
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the system does not tell what is resident")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(REFERENCE)},
+    )
+    assert int(done.stdout) < 2 * 2**21 + 2**20
 
 
 def test_containers_without_leaves_have_no_bound_but_the_count():
