@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from . import dump_file
-from .dump_file import Damaged, Done, Reading, Writing
+from . import dump_reading, torchrl_dump
+from .dump_file import Damaged, Done
+from .dump_reading import Reading
+from .dump_writing import Writing
 from .durable import NotPlain, folder_at, make_folder, plain_file, replacing
 from .progress import Progress, reported
 from .schema import Schema
@@ -43,13 +45,14 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot, progress: Progress =
 
 @contextmanager
 def opened(
-    path: str | os.PathLike[str], known: Schema | None, progress: Progress = None
+    path: str | os.PathLike[str], known: Schema | None, ndim: int, progress: Progress = None
 ) -> Iterator[tuple[Reading, Done]]:
     """A dump to read the rows of, its header verified; and what to tell how far that has come.
 
     Args:
         path: the folder.
         known: the schema of the storage that the rows are for; its classes need not be looked up.
+        ndim: of that storage.
         progress: is told of every byte that is verified.
 
     Raises:
@@ -64,10 +67,13 @@ def opened(
     if not Path(path).is_dir():
         raise NotADirectoryError(f"a dump is a folder, and {str(path)!r} is a file.")
     try:
-        with folder_at(Path(path)) as folder, plain_file(folder, FILE) as file:
-            dump = dump_file.opened(file, known)
-            with reported(progress, dump.size, "load") as done:
-                yield dump, done
+        with ExitStack() as stack:
+            folder = stack.enter_context(folder_at(Path(path)))
+            if FILE not in (found := os.listdir(folder)) and torchrl_dump.FILE in found:  # noqa: PTH208 - a descriptor
+                dump = torchrl_dump.opened(stack, folder, known, ndim)
+            else:
+                dump = dump_reading.opened(stack.enter_context(plain_file(folder, FILE)), known)
+            yield dump, stack.enter_context(reported(progress, dump.size, "load"))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"there is no dump in {str(path)!r}: {FILE} is missing.") from error
     except UnknownClass as error:

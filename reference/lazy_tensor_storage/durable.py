@@ -11,8 +11,8 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 _ASIDE = "tmp"
@@ -73,8 +73,7 @@ def replacing(folder: int, name: str) -> Iterator[int]:
     os.fsync(folder)
 
 
-@contextmanager
-def plain_file(folder: int, name: str) -> Iterator[int]:
+def plain_file(folder: int, name: str) -> AbstractContextManager[int]:
     """A descriptor to read the file ``name`` from.
 
     Raises:
@@ -82,16 +81,24 @@ def plain_file(folder: int, name: str) -> Iterator[int]:
         NotPlain: it is a symbolic link, a folder, a pipe or a device.
         OSError: the file system refuses.
     """
+    return _plain(folder, name, os.O_NONBLOCK, stat.S_ISREG)  # a pipe would wait for a writer
+
+
+def plain_folder(folder: int, name: str) -> AbstractContextManager[int]:
+    """A descriptor of the folder ``name``; raises as `plain_file`."""
+    return _plain(folder, name, os.O_DIRECTORY, stat.S_ISDIR)
+
+
+@contextmanager
+def _plain(folder: int, name: str, flag: int, is_right: Callable[[int], bool]) -> Iterator[int]:
     try:
-        # A pipe would wait for a writer.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(name, flags, dir_fd=folder)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flag, dir_fd=folder)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK):
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK, errno.ENOTDIR):
             raise NotPlain(f"{name} is a symbolic link or no file") from error
         raise
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if not is_right(os.fstat(descriptor).st_mode):
             raise NotPlain(f"{name} is no file")
         yield descriptor
     finally:
@@ -100,13 +107,6 @@ def plain_file(folder: int, name: str) -> Iterator[int]:
 
 class NotPlain(ValueError):
     """What should be a file is something else, which may lead out of its folder or never end."""
-
-
-def write_all(descriptor: int, content: memoryview | bytes) -> None:
-    """Writes all of ``content``, in as many calls as the system needs. Raises: ``OSError``."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _new_file(folder: int, name: str) -> tuple[str, int]:

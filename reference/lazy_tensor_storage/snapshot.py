@@ -202,6 +202,13 @@ def _number(value: Any) -> int:
     return value
 
 
+def checked_count(value: Any) -> int:
+    """``value`` if it is a number of rows, bytes or dimensions. Raises: ``ValueError``."""
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
 def checked_size(value: Any) -> torch.Size:
     """``value`` as a shape. Raises: ``ValueError``, ``TypeError``, ``OverflowError``."""
     if any(type(size) is not int or size < 0 for size in value):

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from . import checkpoint
 from .arguments import LARGEST_COUNT, count, device_of, outside_inference_mode
-from .dump_file import Done, Reading
+from .dump_file import Done
+from .dump_reading import Reading
 from .entities import Entities, Entity, changed_by
 from .indexing import Index, Selection, resolve, row_dimensions, row_number
 from .memory import Memory
@@ -393,6 +394,7 @@ class LazyTensorStorage:
     def loads(self, path: str | os.PathLike[str], *, progress: Progress = None) -> None:
         """Replace the rows by those of a dump.
 
+        A dump by TorchRL's ``LazyTensorStorage`` is read as well; see `torchrl_dump` for what it leaves open.
         The dump must fit: its rows into the capacity, its structure to that of a storage that was written before. Every
         byte is verified before anything is changed, and where this raises nothing is. One exception: in a
         storage that was written before, more than 32 MiB are read twice, and should the disk fail the second time,
@@ -412,7 +414,7 @@ class LazyTensorStorage:
         Implements: CKPT-1, CKPT-2, CKPT-5 to CKPT-17, CKPT-23, CKPT-24, DEV-8, DEV-15, OBS-3,
         ERR-3.
         """
-        with checkpoint.opened(path, self._schema, progress) as (dump, done):
+        with checkpoint.opened(path, self._schema, self._ndim, progress) as (dump, done):
             changed = self._load(dump, done)
         if changed is not None:
             self._entities.tell(changed)

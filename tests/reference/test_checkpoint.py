@@ -15,7 +15,7 @@ import torch
 from safetensors import safe_open
 from tensordict import NonTensorData, TensorDict, tensorclass
 
-from lazy_tensor_storage import CheckpointError, LazyTensorStorage, dump_file
+from lazy_tensor_storage import CheckpointError, LazyTensorStorage, dump_writing
 from lazy_tensor_storage import storage as storage_module
 
 REFERENCE = Path(__file__).parents[2] / "reference"
@@ -118,7 +118,7 @@ def test_a_dump_that_fails_midway_leaves_the_old_one(tmp_path, monkeypatch):
         os.write(descriptor, content[: len(content) // 2])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(dump_file, "_write_all", half)
+    monkeypatch.setattr(dump_writing, "_write_all", half)
     with pytest.raises(OSError, match="No space"):
         small(3).dumps(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
@@ -361,23 +361,21 @@ def test_a_state_dict_survives_a_reader_that_takes_plain_types_only(tmp_path):
 def test_a_disk_that_fails_after_the_dump_was_verified_leaves_no_mixture(tmp_path, monkeypatch, way):
     small().dumps(tmp_path)
     target, before = small(2), contents(small(2))
-    reads = 0
-    preadv = os.preadv
+    preadv, left = os.preadv, []
 
     def failing(*arguments):
-        nonlocal reads
-        reads += 1
-        if reads == limit:
+        left[0] -= 1
+        if not left[0]:
             raise OSError(5, "Input/output error")
         return preadv(*arguments)
 
-    monkeypatch.setattr(dump_file.os, "preadv", failing)
-    for limit in range(1, 4):  # two leaves and the values: while it verifies
-        reads = 0
+    monkeypatch.setattr(os, "preadv", failing)
+    for failure in range(1, 4):  # two leaves and the values: while it verifies
+        left[:] = [failure]
         with pytest.raises(OSError, match="Input/output"):
             target.loads(tmp_path)
         assert contents(target) == before
-    reads, limit = 0, 5
+    left[:] = [5]
     if way == "staged":
         target.loads(tmp_path)
         assert contents(target) == contents(small())
