@@ -40,7 +40,7 @@ def test_a_goal_is_met_on_one_side_of_its_bound():
     assert not at_most("", ours=2.6, others=2, bound=1.25).met
     assert at_least("", ours=1, others=4, bound=4).met
     assert not at_least("", ours=1, others=3.9, bound=4).met
-    assert str(at_least("quick", ours=1, others=2, bound=4)) == "FAIL    2.00 >= 4     quick"
+    assert str(at_least("quick", ours=1, others=2, bound=4)) == "FAIL     2.00 >= 4     quick"
 
 
 @pytest.mark.parametrize("kind", [*CONTIGUOUS, *WRAPPING, SCATTERED])

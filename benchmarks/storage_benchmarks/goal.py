@@ -26,7 +26,7 @@ class Goal:
 
     def __str__(self) -> str:
         sign = ">=" if self.least else "<="
-        return f"{'pass' if self.met else 'FAIL'}  {self.ratio:6.2f} {sign} {self.bound:<5g} {self.claim}"
+        return f"{'pass' if self.met else 'FAIL'}  {self.ratio:7.2f} {sign} {self.bound:<5g} {self.claim}"
 
 
 def at_most(claim: str, ours: float, others: float, bound: float) -> Goal:
