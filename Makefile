@@ -47,6 +47,10 @@ bench: $(READY) ## speed and memory beside other storages: the goals, and what t
 	$(BIN)/python -W ignore -m pytest benchmarks $(TIMES) --benchmark-json=.benchmarks/timings.json -W ignore -rs -q $(ARGS)
 	$(BIN)/python -W ignore benchmarks/report.py .benchmarks/timings.json
 
+.PHONY: dumps
+dumps: $(READY) ## time and memory of dumps and loads of 4 GiB beside a plain copy
+	$(BIN)/python -W ignore benchmarks/dumps.py --document $(ARGS)
+
 cuda: $(READY) ## on a machine with CUDA: the suite on BACKEND there, tests, benchmarks
 	$(BIN)/pytest --conformance=$(BACKEND) --conformance-device=cuda $(ARGS)
 	$(BIN)/pytest

@@ -53,13 +53,13 @@ def _pinned() -> set[int] | None:
 def _document(found: list[Timing], claims: Claims) -> None:
     (HERE / "throughput.svg").write_text(throughput(found), encoding="utf-8")
     sections = {
-        "goals": f"{_machine()}\n\n```\n{_goals(claims)}\n```",
-        "table": f"{_machine()}\n\n{comparison(found)}",
-        "memory": f"{_machine()}\n\n{_memory()}",
+        "goals": f"{machine()}\n\n```\n{_goals(claims)}\n```",
+        "table": f"{machine()}\n\n{comparison(found)}",
+        "memory": f"{machine()}\n\n{_memory()}",
     }
-    _fill(HERE / "README.md", sections)
+    filled_in(HERE / "README.md", sections)
     few = [timing for timing in found if timing.info.get("record") == "small" and _shown(timing)]
-    _fill(HERE.parent / "README.md", {"speed": f"{comparison(few)}\n\n{_machine()}"})
+    filled_in(HERE.parent / "README.md", {"speed": f"{comparison(few)}\n\n{machine()}"})
 
 
 def _shown(timing: Timing) -> bool:
@@ -80,7 +80,7 @@ def _memory() -> str:
     return markdown([f"MiB, {CAPACITY:,} small rows", "construct", "first write of 256 rows", "full"], rows)
 
 
-def _machine() -> str:
+def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     today = datetime.datetime.now(datetime.UTC).date()
     return (
@@ -89,7 +89,7 @@ def _machine() -> str:
     )
 
 
-def _fill(path: Path, sections: dict[str, str]) -> None:
+def filled_in(path: Path, sections: dict[str, str]) -> None:
     """Replaces what stands between ``<!-- name -->`` and ``<!-- end of name -->``."""
     text = path.read_text(encoding="utf-8")
     for name, content in sections.items():

@@ -1,7 +1,7 @@
 """The layout of a dump, version 1: a file for any reader of safetensors, of which every byte can be verified.
 
-Eight bytes give the length of the header, a JSON document padded with blanks to a multiple of eight; then come the
-tensors, one after the other:
+FORMAT.md has it in full. Eight bytes give the length of the header, a JSON document padded with blanks to a multiple
+of eight; then come the tensors, one after the other:
 
 * ``leaf.0``, ``leaf.1``, ...: the readable rows of each leaf, ``[W, *T, *feature_shape]``, those of the widest dtypes
   first; complex128, which safetensors does not know, as pairs of float64;
@@ -73,6 +73,7 @@ class Outline(NamedTuple):
         readable: how many rows.
         last_row: the last-written row.
         values: the bytes of the values that are not tensors.
+        specification: the version of SPEC.md that the writer knew; a reader lets any pass.
     """
 
     schema: Schema
@@ -80,6 +81,7 @@ class Outline(NamedTuple):
     readable: int
     last_row: int | None
     values: int
+    specification: str = SPECIFICATION
 
     def sizes(self) -> dict[str, int]:
         """The bytes of each tensor, in the order of the file."""
@@ -95,7 +97,7 @@ class Outline(NamedTuple):
             {
                 "format": FORMAT,
                 "version": VERSION,
-                "specification": SPECIFICATION,
+                "specification": self.specification,
                 "ndim": self.ndim,
                 "trailing": list(self.schema.trailing),
                 "rows": self.readable,

@@ -262,7 +262,10 @@ def _outline(manifest: dict[str, Any], known: Schema | None) -> Outline:
     last = manifest["last_row"]
     if last is not None and (type(last) is not int or not 0 <= last < rows):
         raise ValueError(f"the last-written row {last!r} is none of the {rows} rows")
-    return Outline(schema, ndim, rows, last, values)
+    specification = manifest["specification"]
+    if type(specification) is not str:
+        raise ValueError(f"{specification!r} is no version of a specification")
+    return Outline(schema, ndim, rows, last, values, specification)
 
 
 def _object(text: bytes | str) -> dict[str, Any]:
