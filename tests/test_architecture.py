@@ -191,6 +191,7 @@ def test_the_wheel_says_what_it_needs_and_offers(wheel):
         "torchrl",
         "benchmarks",
         "peers",
+        "progress",
         "dev",
     }
     assert "Framework :: Pytest" in metadata.get_all("Classifier", [])
