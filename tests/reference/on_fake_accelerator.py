@@ -8,7 +8,8 @@ import pytest
 import torch
 from tensordict import TensorDict, lazy_stack
 
-from lazy_tensor_storage import LazyTensorStorage
+from lazy_tensor_storage import LazyTensorStorage, dump_reading, dump_writing
+from lazy_tensor_storage import storage as storage_module
 from storage_conformance import accelerator
 
 accelerator.install()
@@ -105,6 +106,30 @@ def test_memory_is_allocated_once_and_only_on_the_device():
     assert torch.fake.memory_allocated(0) == before
     storage.set(0, torch.ones(10))
     assert torch.fake.memory_allocated(0) == before + 1000 * 10 * 4
+
+
+@pytest.mark.parametrize("staged", [2**25, -1], ids=["staged", "in place"])
+@pytest.mark.parametrize("source", DEVICES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_dumps_of_every_device_go_into_storages_of_every_other(source, device, staged, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage_module, "STAGED", staged)
+    for module in (dump_reading, dump_writing):
+        monkeypatch.setattr(module, "PIECE", 16)  # pieces that end amid a row
+    storage = LazyTensorStorage(6, device=source)
+    storage.set([1, 0, 4], record("cpu"))
+    storage.dumps(tmp_path)
+    used = LazyTensorStorage(9, device=device)
+    used.set(range(9), lazy_stack([record("cpu")[0]] * 9))
+    for loaded in (LazyTensorStorage(9, device=device), used):
+        for _ in range(2):
+            loaded.loads(tmp_path)
+            assert loaded.device == loaded[0].device == torch.device(device)
+            assert len(loaded) == 5
+            assert loaded.last_row == 4
+            assert torch.equal(loaded[:]["a"].cpu(), storage[:]["a"].cpu())
+            assert torch.equal(loaded[:]["b", "c"].cpu(), storage[:]["b", "c"].cpu())
+            assert [item.get("s") for item in loaded] == [item.get("s") for item in storage]
+            loaded.dumps(tmp_path)
 
 
 def test_dumps_states_and_copies_cross_devices(tmp_path):

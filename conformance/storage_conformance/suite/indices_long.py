@@ -19,7 +19,9 @@ _SCATTER = 131
 """Has no factor in common with `ROWS`, so that its multiples come by each row once."""
 
 FORMS = ("slice", "range", "list", "tensor", "int32", "grid", "mask")
-ANSWERS = dict(zip(FORMS, ("IDX-5", "IDX-6", "IDX-7", "IDX-8", "IDX-8", "IDX-9", "IDX-10"), strict=True))
+ANSWERS: dict[str, str] = dict(
+    zip(FORMS, ("IDX-5", "IDX-6", "IDX-7", "IDX-8", "IDX-8", "IDX-9", "IDX-10"), strict=True)
+)
 
 
 def of_length(form: str, length: int) -> Index:
