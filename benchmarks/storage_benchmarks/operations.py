@@ -14,6 +14,9 @@ from .rounds import Operation
 BATCHES = 4
 """Different batches that are written in turn."""
 
+_ROOM = 2**25
+"""Bytes up to which an operation has three storages in turn: how quick one is, is also a matter of the pages it got."""
+
 
 def filled(factory: Any, record: Record) -> Any:
     """A storage of ``record.capacity`` rows, all of them written."""
@@ -35,43 +38,59 @@ def storage_operations(name: str, factory: Any, record: Record, batch: int) -> d
     def indices(kind: str) -> list[Any]:
         return cursors(kind, record.capacity, batch, seed=f"{name} {kind}")
 
+    def storages() -> list[Any]:
+        return [filled(factory, record) for _ in range(_copies(record))]
+
     operations: dict[str, Operation] = {}
     for kind in (*CONTIGUOUS, *WRAPPING, "scattered"):
-        operations[f"{name} {kind}"] = _write(filled(factory, record), indices(kind), batches)
-    operations[f"{name} row"] = _write(filled(factory, record), indices("row"), items)
-    operations[f"{name} read"] = _read(filled(factory, record), indices("scattered"))
+        operations[f"{name} {kind}"] = _write(storages(), indices(kind), batches)
+    operations[f"{name} row"] = _write(storages(), indices("row"), items)
+    operations[f"{name} read"] = _read(storages(), indices("scattered"))
     return operations
 
 
-def _write(storage: Any, indices: list[Any], batches: list[Any]) -> Operation:
-    return lambda turn: storage.set(indices[turn % len(indices)], batches[turn % len(batches)])
+def _copies(record: Record) -> int:
+    return 3 if record.size * record.capacity <= _ROOM else 1
 
 
-def _read(storage: Any, indices: list[Any]) -> Operation:
-    return lambda turn: storage.get(indices[turn % len(indices)])
+def _write(storages: list[Any], indices: list[Any], batches: list[Any]) -> Operation:
+    return lambda turn: storages[turn % len(storages)].set(
+        indices[turn % len(indices)], batches[turn % len(batches)]
+    )
+
+
+def _read(storages: list[Any], indices: list[Any]) -> Operation:
+    return lambda turn: storages[turn % len(storages)].get(indices[turn % len(indices)])
 
 
 def floor_operations(record: Record, batch: int) -> dict[str, Operation]:
     """The same with bare tensors, by all ways that torch and NumPy have."""
     batches = [leaves(record.make(batch)) for _ in range(BATCHES)]
 
-    def floor() -> Floor:
-        return Floor(record, record.capacity)
+    def in_turn(calls: list[Any]) -> Any:
+        return lambda turn, *given: calls[turn % len(calls)](*given)
 
-    def writing(write: Any, kind: str, seed: str) -> Operation:
-        indices = cursors(kind, record.capacity, batch, seed=seed)
-        return lambda turn: write(indices[turn % len(indices)], batches[turn % BATCHES])
+    def writing(ways: list[Any], kind: str, seed: str) -> Operation:
+        indices, write = cursors(kind, record.capacity, batch, seed=seed), in_turn(ways)
+        return lambda turn: write(turn, indices[turn % len(indices)], batches[turn % BATCHES])
 
-    def reading(gather: Any, seed: str) -> Operation:
-        indices = cursors("scattered", record.capacity, batch, seed=seed)
-        return lambda turn: gather(indices[turn % len(indices)])
+    def reading(ways: list[Any], seed: str) -> Operation:
+        indices, gather = cursors("scattered", record.capacity, batch, seed=seed), in_turn(ways)
+        return lambda turn: gather(turn, indices[turn % len(indices)])
+
+    def floors() -> list[Floor]:
+        return [Floor(record, record.capacity) for _ in range(_copies(record))]
 
     operations = {
-        "bare copy": writing(floor().copy, "slice", "bare copy"),
-        "bare two copies": writing(floor().copy_twice, "wrapping tensor", "bare two copies"),
+        "bare copy": writing([floor.copy for floor in floors()], "slice", "bare copy"),
+        "bare two copies": writing(
+            [floor.copy_twice for floor in floors()], "wrapping tensor", "bare two copies"
+        ),
     }
-    for name in floor().scatters():
-        operations[f"bare scatter {name}"] = writing(floor().scatters()[name], "scattered", name)
-    for name in floor().gathers():
-        operations[f"bare gather {name}"] = reading(floor().gathers()[name], name)
+    for name in floors()[0].scatters():
+        ways = [floor.scatters()[name] for floor in floors()]
+        operations[f"bare scatter {name}"] = writing(ways, "scattered", name)
+    for name in floors()[0].gathers():
+        ways = [floor.gathers()[name] for floor in floors()]
+        operations[f"bare gather {name}"] = reading(ways, name)
     return operations
