@@ -75,6 +75,57 @@ class RoundsTensorsOfRows(Reindexing):
         return index.long() if isinstance(index, torch.Tensor) and index.is_floating_point() else index
 
 
+@mutant("IDX-22")
+class StepsOn(Reindexing):
+    """A step of 0 is taken for 1 in `set`."""
+
+    def in_set(self, index: Any) -> Any:
+        zero = isinstance(index, slice) and type(index.step) is int and index.step == 0
+        return slice(index.start, index.stop) if zero else index
+
+
+@mutant("IDX-22")
+class RoundsBounds(Reindexing):
+    """A bound that is a float is rounded down in `get`."""
+
+    def in_get(self, index: Any) -> Any:
+        if not isinstance(index, slice):
+            return index
+        bounds = [int(bound) if isinstance(bound, float) else bound for bound in (index.start, index.stop)]
+        return slice(*bounds, index.step)
+
+
+@mutant("IDX-22")
+class ReadsBoundsFromText(Reindexing):
+    """A bound that is the text of a number is that number in `[]=`."""
+
+    def in_assign(self, index: Any) -> Any:
+        if not isinstance(index, slice):
+            return index
+        bounds = [int(b) if isinstance(b, str) and b.isdigit() else b for b in (index.start, index.stop)]
+        return slice(*bounds, index.step)
+
+
+@mutant("IDX-23")
+class RoundsListsOfRows(Reindexing):
+    """The floats in a list are rounded down in `set`."""
+
+    def in_set(self, index: Any) -> Any:
+        if type(index) is not list or not all(type(row) in (int, float) for row in index):
+            return index
+        return [int(row) for row in index]
+
+
+@mutant("IDX-23")
+class LeavesNothingOut(Reindexing):
+    """`None` in a list is row 0 in `get`."""
+
+    def in_get(self, index: Any) -> Any:
+        if type(index) is not list or not all(row is None or type(row) is int for row in index):
+            return index
+        return [0 if row is None else row for row in index]
+
+
 @mutant("IDX-17")
 class ReadsUint8AsAMask(Reindexing):
     """A uint8 tensor as long as the storage is a mask in `get`."""

@@ -40,6 +40,24 @@ NO_INDICES = (
 )
 
 
+NO_SLICES = tuple(
+    Literal(bounds, repr(bounds).replace("slice(None, None, None)", "slice(None)"))
+    for bounds in (
+        slice(None, None, 0),
+        slice(0, 1, 0),
+        slice("a"),
+        slice("0", None),
+        slice(0.0, 1),
+        slice(0, 1.0),
+        slice(None, None, 1.0),
+        slice(None, None, "1"),
+    )
+)
+NO_LISTS = tuple(
+    Literal(rows, repr(rows)) for rows in (["a"], ["0"], [0.0], [1.5], [None], [0, 1.5], [0, "a"], [0, None])
+)
+
+
 @check("IDX-15", examples=2, nodes=st.permutations(NODES))
 def a_bool_is_no_index(lab: Lab, nodes: list[Node]) -> None:
     places = [
@@ -53,6 +71,18 @@ def a_bool_is_no_index(lab: Lab, nodes: list[Node]) -> None:
 def what_names_no_row_is_no_index(lab: Lab, nodes: list[Node]) -> None:
     places = [(PARTLY[0], PAIR), *((ground, nodes[n]) for n, ground in enumerate(PARTLY))]
     refused_as_index(lab, "IDX-16", [(*place, index) for place in places for index in NO_INDICES])
+
+
+@check("IDX-22", examples=2, nodes=st.permutations(NODES))
+def a_slice_has_integers_for_bounds_and_steps_on(lab: Lab, nodes: list[Node]) -> None:
+    places = [(PARTLY[0], PAIR), *((ground, nodes[n]) for n, ground in enumerate(PARTLY))]
+    refused_as_index(lab, "IDX-22", [(*place, index) for place in places for index in NO_SLICES])
+
+
+@check("IDX-23", examples=2, nodes=st.permutations(NODES))
+def a_list_of_anything_but_integers_is_no_index(lab: Lab, nodes: list[Node]) -> None:
+    places = [(PARTLY[0], PAIR), *((ground, nodes[n]) for n, ground in enumerate(PARTLY))]
+    refused_as_index(lab, "IDX-23", [(*place, index) for place in places for index in NO_LISTS])
 
 
 # --- indices of no rows -------------------------------------------------------------------------------------
