@@ -79,6 +79,4 @@ def opened(
     except UnknownClass as error:
         raise ValueError(f"cannot load {str(path)!r}: {error}; nothing was changed.") from error
     except (Damaged, NotPlain) as error:
-        raise CheckpointError(
-            f"cannot load {str(path)!r}: the dump is damaged: {error}; nothing was changed."
-        ) from error
+        raise CheckpointError(f"cannot load {str(path)!r}: {error}; nothing was changed.") from error

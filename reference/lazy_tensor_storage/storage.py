@@ -11,7 +11,8 @@ from torch import Tensor
 
 from . import checkpoint
 from .arguments import LARGEST_COUNT, count, device_of, outside_inference_mode
-from .dump_file import Done
+from .checkpoint import CheckpointError
+from .dump_file import Damaged, Done
 from .dump_reading import Reading
 from .entities import Entities, Entity, changed_by
 from .indexing import Index, Selection, resolve, row_dimensions, row_number
@@ -24,6 +25,7 @@ from .snapshot import Snapshot, decode, encode
 
 STAGED = 2**25
 """Bytes of rows up to which a load reads them into memory of their own first: no disk can fail after that."""
+_LOST = "this storage has no rows now, since some of them were replaced already."
 
 
 class LazyTensorStorage:
@@ -402,8 +404,8 @@ class LazyTensorStorage:
         A dump by TorchRL's ``LazyTensorStorage`` is read as well; see `torchrl_dump` for what it leaves open.
         The dump must fit: its rows into the capacity, its structure to that of a storage that was written before. Every
         byte is verified before anything is changed, and where this raises nothing is. One exception: in a
-        storage that was written before, more than 32 MiB are read twice, and should the disk fail the second time,
-        all rows are gone.
+        storage that was written before, more than 32 MiB are read twice, and should the disk fail or somebody
+        interrupt the second time, all rows are gone; the error says so.
 
         Args:
             path: the folder of the dump.
@@ -469,17 +471,22 @@ class LazyTensorStorage:
             leaves[node.position] = leaf[: dump.readable]
         changed = self._changed(everything, schema.trailing)
         if fresh:
+            memory.touched = dump.readable
             values = dump.pour(leaves, done)
             self._schema, self._memory = schema, memory
         else:
             dump.verify(done)
+            memory.touched = max(memory.touched, dump.readable)
             try:
                 values = dump.pour(leaves, lambda _: None)
-            except BaseException:
+            except Damaged as error:
                 self.clear()  # no rows are better than a mixture
+                raise CheckpointError(f"the dump was changed while it was read: {error}; {_LOST}") from error
+            except BaseException as error:
+                self.clear()
+                error.add_note(_LOST)
                 raise
         memory.forget_values(0)
-        memory.touched = max(memory.touched, dump.readable)
         memory.write_values(everything, [values[node.position] for node in value_nodes])
         self._readable, self._last_row = dump.readable, dump.last_row
         return changed

@@ -235,8 +235,9 @@ def test_dtypes_come_back_bit_for_bit(tmp_path, dtype):
 def test_a_newer_version_is_refused_by_name(tmp_path):
     small().dumps(tmp_path)
     rewritten(tmp_path, lambda manifest: manifest.update(version=2))
-    with pytest.raises(CheckpointError, match="version 2"):
+    with pytest.raises(CheckpointError, match="version 2") as refused:
         LazyTensorStorage(9).loads(tmp_path)
+    assert "damaged" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -386,6 +387,37 @@ def test_a_disk_that_fails_after_the_dump_was_verified_leaves_no_mixture(tmp_pat
     assert target.last_row is None
     target.loads(tmp_path)
     assert contents(target) == contents(small())
+
+
+@pytest.mark.parametrize("answer", [OSError(5, "Input/output error"), KeyboardInterrupt(), 0], ids=repr)
+def test_rows_that_a_load_had_to_give_up_leave_nothing_behind(tmp_path, monkeypatch, way, answer):
+    small(9).dumps(tmp_path)
+    target = small(2)
+    preadv, calls = os.preadv, []
+
+    def failing(*arguments):
+        calls.append(arguments)
+        if len(calls) < 6:  # two leaves and the values, the leaves once more, and now the values
+            return preadv(*arguments)
+        if answer == 0:
+            return 0  # the file has become shorter
+        raise answer
+
+    monkeypatch.setattr(os, "preadv", failing)
+    if way == "staged":
+        target.loads(tmp_path)
+        assert len(calls) == 3
+        return
+    with pytest.raises((CheckpointError, OSError, KeyboardInterrupt)) as raised:
+        target.loads(tmp_path)
+    assert type(raised.value) is (CheckpointError if answer == 0 else type(answer))
+    said = " ".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+    assert "has no rows now" in said
+    assert "nothing was changed" not in said
+    assert len(target) == 0
+    target.set(8, small(2)[1])
+    assert [item["a"].item() for item in target] == [0] * 8 + [1]
+    assert [item["b"].any().item() for item in target] == [False] * 8 + [True]
 
 
 def test_a_load_keeps_the_memory_of_a_storage_and_forgets_its_rows(tmp_path):
