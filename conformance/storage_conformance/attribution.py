@@ -188,6 +188,10 @@ def _in_dense_form(form: str, batch: Batch) -> Batch:
     return replace(batch, form="dense") if batch.form == form else batch
 
 
+def _dense(batch: Batch) -> Batch:
+    return replace(batch, form="dense") if batch.form in FORM_REQUIREMENTS else batch
+
+
 def _without_alias(step: Step) -> Step:
     if step.verb not in ("dump", "load"):
         return step
@@ -207,10 +211,15 @@ def _structure_controls(setup: Setup, steps: list[Step]) -> Iterator[tuple[str, 
             _with_node(setup, steps, _without_text(node)),
         )
     if "DTYPE-5" in wanted:
+        empty = [leaf for leaf in _tensor_leaves(node) if 0 in leaf.feature]
         filled: dict[Node, Node] = {
-            leaf: Leaf(leaf.dtype, tuple(size or 1 for size in leaf.feature)) for leaf in _tensor_leaves(node)
+            leaf: Leaf(leaf.dtype, tuple(size or 1 for size in leaf.feature)) for leaf in empty
         }
-        yield "DTYPE-5", _with_node(setup, steps, relabel(node, filled))
+        scalar: dict[Node, Node] = {leaf: Leaf(leaf.dtype) for leaf in _tensor_leaves(node)}
+        # Neither the form of the data nor the device alone has mended it.
+        named, dense = replace(setup, device="cpu"), [_each_batch(step, _dense) for step in steps]
+        yield "DTYPE-5", _with_node(named, dense, relabel(node, filled))
+        yield "DTYPE-5", _with_node(named, dense, relabel(node, scalar))
     for dtype in dict.fromkeys(leaf.dtype for leaf in _tensor_leaves(node)):
         if dtype != torch.float32:
             plain: dict[Node, Node] = {
@@ -296,7 +305,7 @@ def model_after(setup: Setup, steps: Sequence[Step]) -> Model:
             continue
         elif step.verb == "clear":
             model.clear()
-        elif step.verb == "dump":
+        elif step.verb in ("dump", "dump_midway", "dump_killed"):
             dumps[first] = model.copy()
         elif step.verb == "load":
             model.take(dumps[first])

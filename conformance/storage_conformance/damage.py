@@ -79,8 +79,10 @@ def cut(file: Path) -> Iterator[Damage]:
 
 
 def altered(file: Path) -> Iterator[Damage]:
-    """Single bits, digits of numbers, a zeroed stretch and bytes in each other's place, all over a file."""
+    """Single bits, digits of numbers, a zeroed stretch and swapped bytes all over a file; more at its end."""
     content = file.read_bytes()
+    for more in (b"\0", content[-8:] or b"more"):
+        yield _patched(content, len(content), more)
     size = len(content)
     offsets = sorted(
         {*range(min(size, 9)), *range(0, size, max(1, size // 24)), *range(max(0, size - 3), size)}

@@ -7,6 +7,8 @@ Machines draw the arguments, and failures are explained by replaying these metho
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,13 @@ from storage_conformance.concern import (
     index_requirement,
     structure_requirements,
 )
+from storage_conformance.damage import altered, copied, cut, files_of, missing, removed, shown_file
 from storage_conformance.index import Index
+from storage_conformance.interrupted import Place, dump_again, dump_killed, dump_midway, holds
+from storage_conformance.interruption import Moment
 from storage_conformance.lab import Lab
 from storage_conformance.model import Model
-from storage_conformance.recorder import Raised
+from storage_conformance.recorder import Raised, error_of
 from storage_conformance.steps import Setup, Step
 from storage_conformance.subject import Literal, Subject
 from storage_conformance.verification import Blame, law
@@ -33,6 +38,9 @@ __all__ = [
     "INDEX_REQUIREMENTS", "Blame", "Setup", "Step", "Trial", "change", "dtype_requirement", "index_requirement", "law",
     "structure_requirements",
 ]  # fmt: skip
+
+ERRORS: dict[str, type[BaseException]] = {"OSError": OSError, "KeyboardInterrupt": KeyboardInterrupt}
+HARM = (("CKPT-15", (missing, cut)), ("CKPT-16", (altered,)))
 
 
 class Trial(Calls):
@@ -89,15 +97,86 @@ class Trial(Calls):
         model = Model(size, self.model.ndim, self.model.trailing, self.model.node)
         self.verify_other(small, model, law("ERR-3"))
 
+    def dump_midway(self, slot: int, moment: Moment, error: str) -> None:
+        """A dump that raises, over the older one of that slot if there is one; the next one is complete."""
+        self._dump_again(slot, partial(dump_midway, moment=moment, error=ERRORS[error]))
+
+    def dump_killed(self, slot: int, moment: Moment) -> None:
+        """A dump whose process is killed; the next one is complete."""
+        self._dump_again(slot, partial(dump_killed, moment=moment))
+
+    def _dump_again(self, slot: int, failing: Callable[[Trial, Place], None]) -> None:
+        """A dump that fails, after seeing that both dumps can be loaded where none fails, and one that does not."""
+        path, model = self.dumps[slot] if slot in self.dumps else (self.lab.path(), None)
+        size = max(self.model.size, model.size if model else 0)
+        shown = f'folder / "{slot}"'
+        if model is not None and not self._load_aside(path, model, size, name="older", shown=shown):
+            return
+        sound = self.lab.path()
+        with self.lab.checking("CKPT-20"):
+            self.storage.call("dumps", Literal(sound, f'folder / "{sound.name}"'))
+        exact = self._load_aside(sound, self.model, size, shown=f'folder / "{sound.name}"')
+        removed(sound)
+        if not exact:
+            return
+        place = Place(path, shown, size, None if model is None else (self.setup, model))
+        failing(self, place)
+        dump_again(self, place)
+        self.dumps[slot] = path, self.model.copy()
+
+    def load_damaged(self, slot: int, file: int, number: int, used: bool) -> None:
+        """A load of a damaged copy of a dump, into a storage that is fresh or used: it is refused, or exact."""
+        path, dumped = self.dumps[slot]
+        if not self._load_aside(path, dumped, dumped.size, shown=f'folder / "{slot}"'):
+            return None
+        copy = copied(self.lab, path)
+        slot_shown, shown = f'folder / "{slot}"', f'folder / "{copy.name}"'
+        copies = f"(shutil.copytree if ({slot_shown}).is_dir() else shutil.copy)({slot_shown}, {shown})"
+        self.storage.program.add("{}", Literal(None, copies))
+        found = files_of(copy)
+        name = found[file % len(found)]
+        requirement, kinds = HARM[number % len(HARM)]
+        harm = [damage for kind in kinds for damage in kind(copy / name)]
+        damage = harm[number // len(HARM) % len(harm)]
+        damage.act(copy / name)
+        self.storage.program.add("{}", Literal(None, damage.text.replace("{}", shown_file(name, shown))))
+        storage, model = self.another(dumped.size), self._fresh(dumped.size)
+        if used:
+            index, batch = Index("int", (0,)), Batch(self.model.node, self.model.trailing)
+            with self.lab.checking("SET-1"):
+                storage.set(index, batch)
+            model.set(model.for_writing(index), batch)
+        error = error_of(partial(storage.call, "loads", Literal(copy, shown)))
+        removed(copy)
+        if error is not None:
+            self.lab.allowed(error)
+            self._count(requirement)
+            return self.verify_other(storage, model, law("ERR-3"))
+        model.take(dumped)
+        return self.verify_other(storage, model, law(requirement))
+
+    def _load_aside(self, path: Path, dumped: Model, size: int, *, shown: str, name: str = "") -> bool:
+        """Loads a sound dump into one more storage; whether that is exact: else it is no matter of damage."""
+        storage, model = self.another(size, name), self._fresh(size)
+        with self.lab.checking("CKPT-5" if model.capacity == dumped.capacity else "CKPT-10"):
+            storage.call("loads", Literal(path, shown))
+        model.take(dumped)
+        self.verify_other(storage, model, self._blame("CKPT-5", fresh=True))
+        return holds(self, storage, size, (self.setup, dumped), "CKPT-5")
+
+    def _fresh(self, size: int) -> Model:
+        return Model(size, self.model.ndim, self.model.trailing, self.model.node)
+
+    def _blame(self, rows: str, *, fresh: bool) -> Blame:
+        return Blame(
+            "CKPT-6", rows, max_size="CKPT-10", shape="CKPT-6", others=rows, last_row="CKPT-23", text="CKPT-8",
+            structure="CKPT-7" if fresh else "", device="DEV-8" if self.setup.device == "auto" else "",
+        )  # fmt: skip
+
     def _loaded(self, dumped: Model, rows: str) -> None:
         fresh = self.model.fresh
         self.model.take(dumped)
-        self.verify(
-            Blame(
-                "CKPT-6", rows, max_size="CKPT-10", shape="CKPT-6", others=rows, last_row="CKPT-23", text="CKPT-8",
-                structure="CKPT-7" if fresh else "", device="DEV-8" if self.setup.device == "auto" else "",
-            )
-        )  # fmt: skip
+        self.verify(self._blame(rows, fresh=fresh))
         self._count(
             "CKPT-7" if fresh else rows,
             *(("CKPT-8",) if "DATA-16" in self._claims or "DATA-17" in self._claims else ()),

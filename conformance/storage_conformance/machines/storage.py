@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from storage_conformance.batch import Batch
 from storage_conformance.index import Index, Span
+from storage_conformance.interruption import Moment, can_kill, can_limit
 from storage_conformance.lab import Lab
 from storage_conformance.model import Model
 from storage_conformance.recorder import Found
@@ -51,6 +52,12 @@ LAYOUTS = st.sampled_from(
 SEVERAL = st.sampled_from(("range", "list", "tensor", "slice"))
 UNSTACKABLE = ("int", "numpy", "scalar", "tuple", "cells", "grid")
 MODES = st.sampled_from(("grad", "grad", "grad", "no_grad", "inference"))
+MOMENTS = st.sampled_from(
+    [
+        *(Moment(call=call) for call in range(1, 25)),
+        *(Moment(size=size) for size in (0, 1, 30, 100, 300, 700, 1500)),
+    ]
+)
 EMPTY_INDICES = (Index("list"), Index("range", (0, 0)), Index("slice", (0, 0, None)), Index("tensor"))
 
 
@@ -234,6 +241,13 @@ class StorageMachine(RuleBasedStateMachine):
     def dumped(self) -> bool:
         return self.trial is not None and bool(self.trial.dumps)
 
+    def rarely(self) -> bool:
+        """Where what takes long has its turn."""
+        return len(self.steps) % 4 == 3
+
+    def forks(self) -> bool:
+        return self.lab.claims("fork") and self.lab.device == "cpu" and can_kill()
+
     def batch_for(self, draw: Draw, index: Index, span: Span) -> Batch:
         """Data of the leading shape of `span`, with values that no earlier step wrote."""
         node = self.model.node
@@ -335,6 +349,22 @@ class StorageMachine(RuleBasedStateMachine):
         size = max(1, rows * width + more)
         fits = -(-size // width) >= rows
         self.perform("load_elsewhere" if fits else "refuse_load", slot, size)
+
+    @precondition(lambda self: self.written() and self.rarely())
+    @rule(slot=st.integers(0, 1), moment=MOMENTS, error=st.sampled_from(("OSError", "KeyboardInterrupt")))
+    def dump_midway(self, slot: int, moment: Moment, error: str) -> None:
+        if moment.size is None or can_limit():
+            self.perform("dump_midway", slot, moment, error)
+
+    @precondition(lambda self: self.written() and self.rarely() and self.forks())
+    @rule(slot=st.integers(0, 1), moment=MOMENTS)
+    def dump_killed(self, slot: int, moment: Moment) -> None:
+        self.perform("dump_killed", slot, moment)
+
+    @precondition(lambda self: self.dumped() and self.rarely())
+    @rule(slot=slots(), file=st.integers(0, 3), number=st.integers(0, 199), used=st.booleans())
+    def load_damaged(self, slot: int, file: int, number: int, used: bool) -> None:
+        self.perform("load_damaged", slot, file, number, used)
 
     @precondition(readable)
     @rule(kind=copies(), more=st.integers(0, 8))

@@ -112,13 +112,13 @@ class FreshLoadRefusesTensors(Altering):
         return aside
 
 
-@mutant("CKPT-5")
+@mutant("CKPT-5", may="CKPT-9")
 class FreshLoadLosesTheLastLeafOfTheLastRow(Altering):
     """An off-by-one leaves the last row of the last leaf zero, if the storage is fresh."""
 
     def alter(self, aside: LazyTensorStorage) -> LazyTensorStorage:
         for leaf in leaf_tensors(aside)[-1:]:
-            if self.shape is None:
+            if not rows_of(self):
                 leaf[-1].zero_()
         return aside
 

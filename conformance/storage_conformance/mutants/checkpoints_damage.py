@@ -140,6 +140,16 @@ class MissingLastLeavesReadAsZeros(RawDumps):
 
 
 @mutant("CKPT-15")
+class NoLeavesAreNoRows(RawDumps):
+    """A dump without any file of a leaf is one of rows that were never written."""
+
+    def content(self, file: pathlib.Path, number: int, entry: Any) -> bytes:
+        if not any(file.parent.glob("leaf.*")):
+            return bytes(_size(entry))
+        return super().content(file, number, entry)
+
+
+@mutant("CKPT-15")
 class NoManifestIsNoDump(RawDumps):
     """A folder without a manifest is taken for an empty dump: nothing is loaded, and nothing said."""
 

@@ -216,3 +216,14 @@ class SystemErrorsEscape(Delegate):
             self.inner.dumps(path)
         except OSError as error:
             raise BufferError("cannot write") from error
+
+
+@mutant("CKPT-30")
+class FilesGiveWay(Delegate):
+    """A file in the place of a parent folder is removed."""
+
+    def dumps(self, path: Path) -> None:
+        parent = pathlib.Path(path).parent
+        if self.shape is not None and parent.is_file():
+            parent.unlink()
+        self.inner.dumps(path)

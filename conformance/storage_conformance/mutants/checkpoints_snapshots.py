@@ -9,6 +9,7 @@ import torch
 
 from lazy_tensor_storage import LazyTensorStorage
 from storage_conformance.mutants.altering import ROOM, Path, every_row, leaf_tensors, rows_of
+from storage_conformance.mutants.checkpoints_damage import RawDumps
 from storage_conformance.mutants.delegate import Delegate
 from storage_conformance.mutants.mutant import mutant
 
@@ -277,3 +278,37 @@ class DumpsAfterLoadsHoldTheCapacity(Delegate):
         self.inner.dumps(path)
         if self.loaded:
             (pathlib.Path(path) / "rows").write_bytes(bytes(8 * self.max_size))
+
+
+@mutant("CKPT-21")
+class FailedDumpsEndTheRing(Delegate):
+    """After a dump that raised, the last-written row is gone until the next write."""
+
+    failed = False
+
+    def dumps(self, path: Path) -> None:
+        try:
+            self.inner.dumps(path)
+        except OSError:
+            self.failed = True
+            raise
+
+    def set(self, index: Any, data: Any) -> None:
+        self.inner.set(index, data)
+        self.failed = False
+
+    def loads(self, path: Path) -> None:
+        self.inner.loads(path)
+        self.failed = False
+
+    @property
+    def last_row(self) -> int | None:
+        return None if self.failed else self.inner.last_row
+
+
+@mutant("CKPT-22", may="CKPT-33")
+class OlderFilesStay(RawDumps):
+    """The files of older dumps stay where they are, though nothing refers to them any more."""
+
+    def remove(self, file: pathlib.Path) -> None:
+        return None

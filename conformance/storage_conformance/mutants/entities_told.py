@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from lazy_tensor_storage import CheckpointError
+from storage_conformance.mutants.altering import Path
 from storage_conformance.mutants.mutant import mutant
 from storage_conformance.mutants.relaying import Relaying
 
@@ -192,6 +194,18 @@ class TellsOfRefusedWrites(Relaying):
             self.inner.set(index, data)
         except (IndexError, ValueError):
             self.tell(torch.zeros((0,) if self.ndim == 1 else (0, self.ndim), dtype=torch.int64))
+            raise
+
+
+@mutant("OBS-11")
+class TellsOfDamage(Relaying):
+    """Entities are told of a load that ended when the dump turned out to be damaged."""
+
+    def loads(self, path: Path) -> None:
+        try:
+            super().loads(path)
+        except CheckpointError:
+            self.tell(torch.zeros((1,) if self.ndim == 1 else (1, self.ndim), dtype=torch.int64))
             raise
 
 

@@ -80,21 +80,25 @@ def refused_or_exact(
     lab: Lab, source: Trial, kinds: Callable[[Path], Iterator[Damage]], requirement: str, *, used: bool
 ) -> None:
     """Damages a dump in every place: loads either raise or bring back exactly what was dumped."""
-    setup, dumped = source.setup, source.dumps[0][1]
     if used:
-        sequel(lab, source, setup, rows(setup, 0, 2, 20)).load(0)
+        sequel(lab, source, source.setup, rows(source.setup, 0, 2, 20)).load(0)
     for copy in damages(lab, source, kinds):
-        trial = sequel(lab, source, setup, *([rows(setup, 0, 2, 20)] if used else []))
-        with lab.checking(requirement):
-            if error_of(partial(trial.storage.call, "loads", Literal(copy, label(0)))) is not None:
-                continue
-        lab.program.precede("with refused(): ")
-        trial.model.take(dumped)
-        try:
-            trial.verify(law(requirement))
-        except Found as found:
-            # What the storage holds now would be the wrong thing to ask of one that refuses.
-            raise Found(found.requirement, Violation(found.message)) from found
+        load_damaged(lab, source, copy, requirement, used=used)
+
+
+def load_damaged(lab: Lab, source: Trial, copy: Path, requirement: str, *, used: bool) -> None:
+    """A load of a damaged copy of the dump of `source` raises, or brings back exactly what was dumped."""
+    trial = sequel(lab, source, source.setup, *([rows(source.setup, 0, 2, 20)] if used else []))
+    with lab.checking(requirement):
+        if error_of(partial(trial.storage.call, "loads", Literal(copy, label(0)))) is not None:
+            return
+    lab.program.precede("with refused(): ")
+    trial.model.take(source.dumps[0][1])
+    try:
+        trial.verify(law(requirement))
+    except Found as found:
+        # What the storage holds now would be the wrong thing to ask of one that refuses.
+        raise Found(found.requirement, Violation(found.message)) from found
 
 
 def _cases(features: frozenset[str]) -> dict[str, st.SearchStrategy[Any]]:
@@ -106,6 +110,26 @@ def dumps_without_a_file_are_refused(lab: Lab, setup: Setup, used: bool) -> None
     source = shelved(lab, setup, *filled(setup, "full", 3))
     load_aside(source, *source.dumps[0], "CKPT-5")
     refused_or_exact(lab, source, missing, "CKPT-15", used=used)
+
+
+@check("CKPT-15")
+def dumps_of_which_only_some_files_are_left_are_refused(lab: Lab) -> None:
+    """A copy or a deletion that ended in between, in either order of the names."""
+    setup = setup_in(SHAPES[0], NESTED)
+    source = shelved(lab, setup, *filled(setup, "full", 3))
+    dump, lines = source.dumps[0][0], list(source.storage.program.lines)
+    load_aside(source, *source.dumps[0], "CKPT-5")
+    names = files_of(dump)
+    for left in (part for n in range(1, len(names)) for part in (names[:n], names[n:])):
+        lab.program = source.storage.program
+        lab.program.lines[:] = lines
+        copy = copied(lab, dump)
+        for name in names:
+            if name not in left:
+                (copy / name).unlink()
+                lab.program.add("{}", Literal(None, f"{shown_file(name)}.unlink()"))
+        load_damaged(lab, source, copy, "CKPT-15", used=False)
+        removed(copy)
 
 
 @check("CKPT-15", examples=40, given=_cases)

@@ -13,10 +13,11 @@ from functools import partial
 
 from storage_conformance.attribution import play
 from storage_conformance.damage import files_of
-from storage_conformance.interrupted import Place, dump_again, dump_killed, dump_midway
+from storage_conformance.interrupted import Place, dump_again, dump_killed, dump_midway, holds
 from storage_conformance.interruption import Moment, calls_of, can_kill, can_limit
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Found, Raised
+from storage_conformance.recorder import Found, Raised, Violation, error_of
+from storage_conformance.subject import Literal
 from storage_conformance.suite.check import check
 from storage_conformance.suite.sequels import (
     NESTED,
@@ -30,7 +31,7 @@ from storage_conformance.suite.sequels import (
     setup_in,
     shelved,
 )
-from storage_conformance.trial import Setup, Step, Trial
+from storage_conformance.trial import Setup, Step, Trial, law
 
 MOST_CALLS = 30
 """Calls at which a dump is made to fail; of a longer dump, those at its beginning, at its end, and some between."""
@@ -65,9 +66,12 @@ class _Scene:
     def __init__(self, lab: Lab, older: Story | None, newer: Story) -> None:
         self.lab = lab
         self.first: Trial | None = None
+        self.sound = True
         if older is not None:
             self.first = shelved(lab, older[0], *older[1])
-            load_aside(self.first, *self.first.dumps[0], "CKPT-5")
+            path, dumped = self.first.dumps[0]
+            loaded = load_aside(self.first, path, dumped, "CKPT-5")
+            self.sound = holds(self.first, loaded, dumped.size, (older[0], dumped), "CKPT-5")
             del lab.program.lines[-2:]  # the storage that loaded it
             lab.program.add("older = storage")
         begun = partial(play, lab) if self.first is None else partial(sequel, lab, self.first)
@@ -80,12 +84,16 @@ class _Scene:
         path, lines = self.lab.path(), list(self.lab.program.lines)
         with self.lab.checking("CKPT-20"):
             self.trial.storage.call("dumps", path)
-        load_aside(self.trial, path, self.trial.model, "CKPT-5")
+        model = self.trial.model
+        loaded = load_aside(self.trial, path, model, "CKPT-5")
+        self.sound &= holds(self.trial, loaded, model.size, (self.trial.setup, model), "CKPT-5")
         self.sizes = sorted({(path / name).stat().st_size for name in files_of(path)})
         self.lab.program.lines[:] = lines
 
     def moments(self) -> Iterator[Moment]:
-        """When the dump can fail."""
+        """When the dump can fail; never, where a load is not exact even if none does."""
+        if not self.sound:
+            return
         with self.place() as place:
             calls = calls_of(partial(self.trial.storage.raw.dumps, place.path))
         yield from (Moment(call=number) for number in _numbers(calls))
@@ -107,7 +115,7 @@ class _Scene:
             except Exception as error:
                 with self.lab.checking("CKPT-20"):
                     raise Raised(error, "dumps") from error
-        yield Place(path, label(0), older)
+        yield Place(path, label(0), self.trial.model.size, older)
         shutil.rmtree(base, ignore_errors=True)
 
     def again(self, place: Place) -> None:
@@ -119,7 +127,7 @@ class _Scene:
                 raise
 
 
-@check("CKPT-25", "CKPT-26", "CKPT-29", "CKPT-30")
+@check("CKPT-21", "CKPT-25", "CKPT-26", "CKPT-29", "CKPT-30")
 def dumps_that_raise_cost_nothing(lab: Lab) -> None:
     for older, newer in _stories():
         scene = _Scene(lab, older, newer)
@@ -128,6 +136,7 @@ def dumps_that_raise_cost_nothing(lab: Lab) -> None:
                 with scene.place() as place:
                     dump_midway(scene.trial, place, moment, error)
                     scene.again(place)
+        scene.trial.write(*rows(newer[0], 0, 1, 20).arguments)
 
 
 @check("CKPT-27", "CKPT-28", "CKPT-29")
@@ -140,3 +149,27 @@ def dumps_that_are_killed_cost_nothing(lab: Lab) -> None:
             with scene.place() as place:
                 dump_killed(scene.trial, place, moment)
                 scene.again(place)
+
+
+@check("CKPT-30")
+def dumps_below_a_file_raise(lab: Lab) -> None:
+    """Where a parent of the path is a file, nothing can be written."""
+    for shape in (SHAPES[0], SHAPES[2]):
+        setup = setup_in(shape)
+        trial = play(lab, setup, *filled(setup, "full", 3))
+        for place in ("file/dump", "file/in/dump"):
+            file = lab.path()
+            file.write_text("a file")
+            path = file / place.partition("/")[2]
+            lab.program.add("({}).write_text('a file')", Literal(file, label("file")))
+            with lab.checking("CKPT-30"):
+                error = error_of(partial(trial.storage.call, "dumps", Literal(path, label(place))))
+                if not isinstance(error, OSError | RuntimeError):
+                    raise Violation(
+                        f"expected OSError or RuntimeError, got {type(error).__name__ if error else 'nothing'}"
+                    )
+            lab.program.precede("with refused(OSError, RuntimeError): ")
+            trial.verify(law("CKPT-21"))
+            with lab.checking("CKPT-30"):
+                if not file.is_file() or file.read_text() != "a file":
+                    raise Violation("the file above the path was changed")

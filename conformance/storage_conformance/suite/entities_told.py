@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -12,9 +13,10 @@ from typing import Any
 import torch
 
 from storage_conformance.batch import Batch
+from storage_conformance.damage import copied, files_of, removed, shown_file
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
-from storage_conformance.recorder import Raised, Violation
+from storage_conformance.recorder import Raised, Violation, error_of
 from storage_conformance.structure import Fields, Leaf
 from storage_conformance.subject import Literal, Subject
 from storage_conformance.suite.check import check
@@ -217,10 +219,13 @@ def nobody_is_told_when_nothing_changes(lab: Lab) -> None:
 def nobody_is_told_of_a_load_that_failed(lab: Lab) -> None:
     for shape in SHAPES:
         for held in (0, capacity_of(shape)):
-            for requirement in ("CKPT-14", "CKPT-11"):
+            for requirement in ("CKPT-14", "CKPT-11", "CKPT-15"):
                 audience = Audience(lab, shape, rows=held)
                 audience.attach("entity")
                 path = Literal(lab.path(), 'folder / "nothing"')
+                if requirement == "CKPT-15":
+                    _nobody_is_told_of_damage(lab, audience)
+                    continue
                 if requirement == "CKPT-11":
                     path, _ = audience.dump(
                         2 * audience.capacity, size=2 * audience.capacity * prod(shape[1])
@@ -232,6 +237,22 @@ def nobody_is_told_of_a_load_that_failed(lab: Lab) -> None:
                         raise Violation(
                             "the entity was told of a load that failed", claim="told(entity) == 0"
                         )
+
+
+def _nobody_is_told_of_damage(lab: Lab, audience: Audience) -> None:
+    path, _ = audience.dump(audience.capacity)
+    for name in files_of(path.value):
+        copy = copied(lab, path.value)
+        os.truncate(copy / name, (copy / name).stat().st_size // 2)
+        lab.program.add("{}", Literal(None, f"os.truncate({shown_file(name, path.text)}, 8)"))
+        if error_of(partial(audience.trial.storage.call, "loads", Literal(copy, path.text))) is None:
+            return  # whether that may be, is a matter of CKPT-15
+        lab.program.precede("with refused(): ")
+        removed(copy)
+        with lab.checking("OBS-11"):
+            if audience.journal:
+                lab.program.before_last("forget()")
+                raise Violation("the entity was told of a load of a damaged dump", claim="told(entity) == 0")
 
 
 def _nobody(lab: Lab, trial: Trial, what: str) -> None:
