@@ -110,6 +110,40 @@ class LosesImaginaryPartsOfOthers(_Casting):
 
 
 @mutant("DTYPE-6", may="ERR-1 ERR-2")
+class RoundsLargeIntegersToComplex(_Casting):
+    """An integer is rounded where the storage holds complex numbers."""
+
+    def given(self, index: Any, data: Any) -> Any:
+        return self.cast(data)
+
+    def leaf(self, leaf: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        whole = not (leaf.dtype.is_floating_point or leaf.dtype.is_complex or leaf.dtype == torch.bool)
+        return leaf.to(dtype) if whole and dtype.is_complex else leaf
+
+
+@mutant("DTYPE-6", may="ERR-1 ERR-2")
+class OverflowsToInfinity(_Casting):
+    """A float64 beyond the range of float32 becomes infinite."""
+
+    def given(self, index: Any, data: Any) -> Any:
+        return self.cast(data)
+
+    def leaf(self, leaf: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        return leaf.to(dtype) if leaf.dtype == torch.float64 and dtype == torch.float32 else leaf
+
+
+@mutant("DTYPE-6", may="ERR-1 ERR-2")
+class GoesThroughFloat32(_Casting):
+    """What becomes complex is a float32 on the way."""
+
+    def given(self, index: Any, data: Any) -> Any:
+        return self.cast(data)
+
+    def leaf(self, leaf: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        return leaf.float().to(dtype) if leaf.dtype == torch.int64 and dtype.is_complex else leaf
+
+
+@mutant("DTYPE-6", may="ERR-1 ERR-2")
 class RoundsLargeIntegers(_Casting):
     """An integer is rounded where the storage holds floating-point numbers."""
 

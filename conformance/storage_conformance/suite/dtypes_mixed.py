@@ -39,6 +39,7 @@ _CANDIDATES: tuple[Number, ...] = (
     2**63 - 1,
     1 + 2j,
     0.1,
+    1e39,
 )
 _EPSILON = {
     torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7,
@@ -71,7 +72,12 @@ def _mixtures() -> Iterator[Mixture]:
             if _holds(given, value):
                 (fit if _holds(held, value) else unfit).append(value)
         chosen = dict.fromkeys(
-            [*fit[1:2], *unfit[:1], *unfit[-1:], *(v for v in fit if _rounds(held, given, v))][:4]
+            [
+                *fit[1:2],
+                *unfit[:1],
+                *unfit[-1:],
+                *(v for v in fit if v == 2**24 + 1 or _rounds(held, given, v)),
+            ]
         )
         yield from (Mixture(held, given, value) for value in chosen)
 
@@ -81,7 +87,8 @@ def _holds(dtype: torch.dtype, value: Number) -> bool:
     if dtype == torch.bool:
         return value in (0, 1)
     if dtype.is_complex:
-        return _holds(torch.float64 if dtype == torch.complex128 else torch.float32, abs(complex(value).real))
+        part = torch.float64 if dtype == torch.complex128 else torch.float32
+        return _holds(part, value.real if isinstance(value, complex) else value)
     if isinstance(value, complex):
         return False
     if dtype.is_floating_point:
