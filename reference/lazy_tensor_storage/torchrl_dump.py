@@ -5,7 +5,8 @@ TorchRL writes a folder with a ``.memmap`` file for each leaf, of the whole capa
 * ``storage_metadata.json``: the length, as TorchRL counts it, and for tensors and pytrees the dtype and shape of
   each leaf by its path;
 * ``meta.json``, one for each TensorDict, in a folder of its own: its batch size, and each entry's dtype and shape, or
-  that it is in a folder itself. That of a tensorclass names its class, its entries are in the folder ``_tensordict``.
+  that it is in a folder itself. That of a tensorclass names its class and the fields that are ``None``, its other
+  entries are in the folder ``_tensordict``.
   Values that are not tensors are lists in it, unless TorchRL could only pickle them: then the dump is refused.
 
 There are no checksums: of damage only a wrong length shows. Nor is the structure of a pytree there, which must be known
@@ -58,7 +59,7 @@ def opened(stack: ExitStack, folder: int, known: Schema | None, ndim: int) -> Re
         raise
     except FileNotFoundError as error:
         raise Damaged(f"{error.filename} is missing") from error
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
         raise Damaged(f"its metadata make no sense ({error})") from error
 
 
@@ -66,7 +67,7 @@ class _Dump:
     def __init__(self, stack: ExitStack, ndim: int, known: Schema | None) -> None:
         self._stack, self._ndim, self._known = stack, ndim, known
         self._files: list[tuple[int, list[int], torch.dtype]] = []
-        self._columns: list[list[Any]] = []
+        self._columns: list[Column] = []
         self._shape: list[int] | None = None
 
     def reading(self, folder: int) -> Reading:
@@ -81,7 +82,7 @@ class _Dump:
         schema = Schema(tree_of(root, (), classes_of(self._known)), trailing)
         places = {leaf_name(node): self._place(node, readable, shape[0]) for node in schema.leaves}
         elements = readable * prod(trailing)
-        columns: list[Column] = [list(column[:elements]) for column in self._columns]
+        columns: list[Column] = [None if column is None else column[:elements] for column in self._columns]
         return Reading(
             schema, self._ndim, readable, None, sum(place.size for place in places.values()), places, columns
         )
@@ -106,7 +107,23 @@ class _Dump:
             return self._tensordict(folder, meta)
         inner = self._open(folder, "_tensordict", inside=True)
         body = self._tensordict(inner, _json(inner, "meta.json"))
+        body["fields"] += self._empty_fields(folder, meta, body["batch"])
         return {"is": "tensorclass", "class": self._class(kind), "body": body}
+
+    def _empty_fields(self, folder: int, meta: dict[str, Any], batch: list[int]) -> list[Any]:
+        """The fields of a tensorclass that are ``None`` in all rows."""
+        if any(name.endswith((".pickle", ".pkl")) for name in os.listdir(folder)):
+            raise Damaged("a value that is not a tensor is pickled, which nobody should load")
+        fields: list[Any] = []
+        for key, value in meta.items():
+            if key == "_type":
+                continue
+            if value is not None:
+                raise ValueError(f"the field {key!r} is kept beside the rows")
+            self._columns.append(None)
+            node = {"is": "value", "at": len(self._columns) - 1, "shape": batch, "optional": True}
+            fields.append([key, node])
+        return fields
 
     def _tensordict(self, folder: int, meta: dict[str, Any]) -> dict[str, Any]:
         shape = self._leading(meta["shape"])
@@ -244,3 +261,5 @@ def _file_name(key: str) -> str:
 def _check_name(name: str) -> None:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise Damaged(f"the name {name[:99]!r} leads out of its folder")
+    if len(os.fsencode(name)) > 255:
+        raise Damaged(f"the name {name[:99]!r}... is longer than any file's")

@@ -18,6 +18,13 @@ class Pair:
     b: torch.Tensor
 
 
+@tensorclass
+class Noted:
+    a: torch.Tensor
+    note: str
+    more: torch.Tensor | None = None
+
+
 @pytest.fixture(params=["staged", "in place"], autouse=True)
 def way(request, monkeypatch):
     if request.param == "in place":
@@ -74,6 +81,52 @@ def test_tensordicts_and_tensorclasses(tmp_path, data, used):
     assert bool((storage[:] == data).all())
     storage.set(4, data[0])
     assert bool((storage[4] == data[0]).all())
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("used", [False, True])
+def test_fields_of_tensorclasses_that_are_none(tmp_path, used, inside):
+    data = Noted(a=torch.arange(4), note="x", batch_size=[4])
+    data = TensorDict(n=data, batch_size=[4]) if inside else data
+    by_torchrl(tmp_path, data)
+    storage = LazyTensorStorage(9)
+    if used:
+        storage.set(range(2), data[:2])
+    storage.loads(tmp_path)
+    for index in (4, 5):  # what was read can be written, and so can what TorchRL was given
+        storage.set(index, storage[0] if index == 4 else data[1])
+    rows = [item["n"] if inside else item for item in storage]
+    assert [row.a.item() for row in rows] == [0, 1, 2, 3, 0, 1]
+    assert {(type(row), row.note, row.more) for row in rows} == {(Noted, "x", None)}
+
+
+@pytest.mark.parametrize("name", ["other.pickle", "pickle.pkl"])
+def test_pickled_fields_of_tensorclasses_are_refused(tmp_path, name):
+    by_torchrl(tmp_path, PAIRS)
+    (tmp_path / name).write_bytes(b"cos\nsystem\n.")
+    with pytest.raises(CheckpointError, match="pickle"):
+        LazyTensorStorage(9).loads(tmp_path)
+
+
+def test_fields_of_tensorclasses_that_are_kept_in_another_way_are_refused(tmp_path):
+    by_torchrl(tmp_path, PAIRS)
+    changed(tmp_path / "meta.json", lambda meta: meta.update(c="text"))
+    with pytest.raises(CheckpointError, match="beside the rows"):
+        LazyTensorStorage(9).loads(tmp_path)
+
+
+def test_a_tensor_without_a_name_is_refused(tmp_path):
+    data = torch.ones(4, 2)
+    by_torchrl(tmp_path, data)
+    changed(
+        tmp_path / "storage_metadata.json",
+        lambda meta: meta.update(metadata={"": meta["metadata"].popitem()[1]}),
+    )
+    used = LazyTensorStorage(9)
+    used.set(range(2), data[:2] + 1)
+    with pytest.raises(CheckpointError):
+        used.loads(tmp_path)
+    assert used[:].tolist() == [[2, 2], [2, 2]]
 
 
 def test_tensors_with_two_dimensions(tmp_path):
@@ -173,6 +226,7 @@ def changed(path, change):
         lambda meta: meta.update({"../a": meta.pop("a")}),
         lambda meta: meta.update({"/etc/passwd": {"type": "TensorDict"}}),
         lambda meta: meta.update({"..": {"type": "TensorDict"}}),
+        lambda meta: meta.update({"ü" * 200: meta.pop("a")}),
         lambda meta: meta["a"].update(shape=[2**60]),
         lambda meta: meta["a"].update(shape=[-6]),
         lambda meta: meta["a"].update(shape=6),
