@@ -9,6 +9,8 @@ import numpy
 import torch
 from hypothesis import strategies as st
 
+from storage_conformance.attribution import play
+from storage_conformance.batch import Batch
 from storage_conformance.index import Index, at
 from storage_conformance.lab import Lab
 from storage_conformance.recorder import Violation
@@ -19,7 +21,9 @@ from storage_conformance.suite.bench import ANY_REFUSAL, Bench
 from storage_conformance.suite.check import check
 from storage_conformance.suite.grounds import GROUNDS, NODES, PAIR, PARTLY, STEP, Ground
 from storage_conformance.suite.indices_dimensions import refused_as_index
+from storage_conformance.suite.sequels import TEXTS
 from storage_conformance.suite.turns import every
+from storage_conformance.trial import Setup, Step
 
 grounds = st.sampled_from(GROUNDS)
 nodes = st.sampled_from(NODES)
@@ -116,6 +120,16 @@ def an_index_of_no_rows_gives_no_rows(lab: Lab, ground: Ground, node: Node) -> N
     bench = Bench(lab, ground, node)
     for index in empty_indices(ground.rows, ground.trailing):
         bench.get("IDX-20", index)
+
+
+@check("IDX-20")
+def an_index_of_no_rows_gives_no_texts(lab: Lab) -> None:
+    if not lab.claims("non_tensor"):
+        return
+    setup = Setup(3, node=TEXTS)
+    write = Step("write", (Index("range", (0, 2)), Batch(TEXTS, (2,))))
+    for empty in (Index("range", (0, 0)), Index("list"), Index("slice", (0, 0, None)), Index("tensor")):
+        play(lab, setup, write, Step("read", (empty, "grad", "item", False)))
 
 
 @check("IDX-20", examples=6, node=st.sampled_from((Leaf(feature=(2,)), PAIR, STEP)))
