@@ -39,7 +39,7 @@ FRAME_BOUNDS = {"range": 5, "list": 5, "tensor": 5, "scattered": 5, "read": 5}
 
 # More than 1 MiB a write: 1.5, 14, 2 and 1.25 MiB. With thousands of narrow rows a list is a good part of the work, an
 # integer of it takes as long as half a row of 256 bytes: no claim for lists there, but a note.
-LARGE = ((MEBIBYTE, BATCH, 200), (FRAMES, BATCH, 40), (FLOATS, 8192, 150), (LEAVES, 4096, 150))
+LARGE = ((MEBIBYTE, BATCH, 300), (FRAMES, BATCH, 80), (FLOATS, 8192, 300), (LEAVES, 4096, 150))
 # Exactly 1 MiB, where the ten microseconds of a call are a sixth of it: within the bound on a quiet machine only.
 NOTED = (FLOATS, 4096, 150)
 
@@ -77,7 +77,7 @@ def _small(claims: Claims) -> None:
     """Everything that takes the small record, in the same turns."""
     torchrl, peers = _torchrl(claims, SMALL), _peers(claims)
     operations = floor_operations(SMALL, BATCH) | storage_operations("ours", LazyTensorStorage, SMALL, BATCH)
-    times = medians(operations | torchrl | peers, 400)
+    times = medians(operations | torchrl | peers, 600)
     claims.goals += _beside_floor(times, SMALL, contiguous=3, scattered=2.5, kinds=(*CONTIGUOUS, *WRAPPING))
     if torchrl:
         claims.goals += _beside_torchrl(times, SMALL, SMALL_BOUNDS)
