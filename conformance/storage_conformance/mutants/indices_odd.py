@@ -91,8 +91,10 @@ class RoundsBounds(Reindexing):
     def in_get(self, index: Any) -> Any:
         if not isinstance(index, slice):
             return index
-        bounds = [int(bound) if isinstance(bound, float) else bound for bound in (index.start, index.stop)]
-        return slice(*bounds, index.step)
+        start, stop = (
+            int(bound) if isinstance(bound, float) else bound for bound in (index.start, index.stop)
+        )
+        return slice(start, stop, index.step)
 
 
 @mutant("IDX-22")
@@ -102,8 +104,8 @@ class ReadsBoundsFromText(Reindexing):
     def in_assign(self, index: Any) -> Any:
         if not isinstance(index, slice):
             return index
-        bounds = [int(b) if isinstance(b, str) and b.isdigit() else b for b in (index.start, index.stop)]
-        return slice(*bounds, index.step)
+        start, stop = (int(b) if isinstance(b, str) and b.isdigit() else b for b in (index.start, index.stop))
+        return slice(start, stop, index.step)
 
 
 @mutant("IDX-23")
