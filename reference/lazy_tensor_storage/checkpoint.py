@@ -31,7 +31,7 @@ def write(path: str | os.PathLike[str], snapshot: Snapshot, progress: Progress =
         FileExistsError: ``path`` is a file.
         OSError: the file system refuses; an older dump stays.
 
-    Implements: CKPT-1 to CKPT-3, CKPT-19, CKPT-21, CKPT-22.
+    Implements: CKPT-1 to CKPT-3, CKPT-19, CKPT-21, CKPT-22, CKPT-25 to CKPT-31.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -60,7 +60,7 @@ def opened(
         CheckpointError: it is damaged, or of another format; also where that shows while the rows are read.
         ValueError: it names a class that this process has not loaded.
 
-    Implements: CKPT-14 to CKPT-18.
+    Implements: CKPT-14 to CKPT-18, CKPT-32, CKPT-33.
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"there is nothing at {str(path)!r}.")

@@ -73,7 +73,7 @@ def resolve(index: Index, rows: int, trailing: torch.Size) -> Selection:
         TypeError: the object is no index.
         ValueError: a slice has a negative step.
 
-    Implements: IDX-1 to IDX-21.
+    Implements: IDX-1 to IDX-23.
     """
     if type(index) is int:
         return _one_row(index, rows, trailing)
