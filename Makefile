@@ -8,7 +8,7 @@ READY := .venv/.installed
 TIMES := --benchmark-only --benchmark-max-time=0.1 --benchmark-min-rounds=20 --benchmark-columns=median,rounds
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance thorough test check mutants crash fuzz bench cuda clean
+.PHONY: help conformance thorough test check mutants mutation crash fuzz bench cuda clean
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ check: $(READY) ## format, lint, types, tests, wheel
 
 mutants: $(READY) ## faulty storages: is each caught? ARGS="--seed 3", or "--whole" to see who else notices
 	$(BIN)/python -W ignore -m storage_conformance.mutants.matrix $(ARGS)
+
+mutation: $(READY) ## changes of the reference's own source, with the suite as judge (hours; ARGS="--sample 50 --seed 1")
+	$(BIN)/python -m pip install --quiet --editable '.[mutation]'
+	$(BIN)/python -W ignore tests/mutation $(ARGS)
 
 crash: $(READY) ## dumps that are killed or refused midway: is the old one or the new one left?
 	$(BIN)/python -W ignore tests/crash $(ARGS)

@@ -192,6 +192,7 @@ def test_the_wheel_says_what_it_needs_and_offers(wheel):
         "benchmarks",
         "peers",
         "progress",
+        "mutation",
         "dev",
     }
     assert "Framework :: Pytest" in metadata.get_all("Classifier", [])
