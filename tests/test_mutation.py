@@ -57,7 +57,7 @@ def test_the_judge_notices_a_fault_and_nothing_else():
 
 
 def test_what_is_no_behaviour_is_left_alone(tmp_path):
-    pytest.importorskip("cosmic_ray", reason="the extra `mutation` is not installed")
+    pytest.importorskip("cosmic_ray.mutating", reason="the extra `mutation` is not installed")
     tmp_path.joinpath("module.py").write_text(
         '__all__ = ["a" + "b"]\n'
         "def f(x: int | None = 1) -> int | str:\n"
