@@ -128,7 +128,7 @@ def test_a_failure_on_one_line_where_there_is_room():
     assert failure_lines(failing, 200) == [
         "LEN-3  FAIL  shelf 1.2   "
         '"A `set` that addresses only rows below `W` MUST NOT change the length."   '
-        "5 evaluations, shrunk to 2 steps",
+        "5 evaluations, shrunk to 2 steps, seed 0",
         "    storage = make(2)",
         "    storage.set(0, 1)",
         "    2, not 1",

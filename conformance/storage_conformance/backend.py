@@ -26,6 +26,8 @@ class Backend:
         version: shown in reports.
         context: entered before the first storage is made and left after the last, for a server to start or a folder
             to clean.
+        script: Python source that defines `make`, for the scripts of failures, with nothing of this package; by
+            default they import the factory by its name.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Backend:
     deviations: str | Path | None = None
     version: str = ""
     context: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
+    script: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", frozenset(self.features))

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Flaky, HypothesisException
 from hypothesis.stateful import run_state_machine_as_test
 
-from storage_conformance import suite
+from storage_conformance import accelerator, suite
 from storage_conformance.attribution import attribute
 from storage_conformance.backend import Backend
 from storage_conformance.backends.reference import backend as reference
@@ -260,10 +260,17 @@ class Campaign:
     def _told(self, requirement: str, *, shrunk: bool) -> Failure:
         program, found = self._shown[requirement]
         script = stand_alone(
-            program, make=importable(self.backend.factory), requirement=specification().requirements[requirement],
+            program, make=self._make(), requirement=specification().requirements[requirement],
             backend=f"{self.backend.name} {self.backend.version}".strip(), seed=self.seed,
         )  # fmt: skip
         return Failure(program.message, program.shown, found.exception, shrunk, self.seed, script)
+
+    def _make(self) -> str:
+        """The lines of a script that define `make`."""
+        make = self.backend.script or importable(self.backend.factory)
+        if torch.device(self.device).type != accelerator.NAME:
+            return make
+        return f"from storage_conformance import accelerator\n\naccelerator.install()\n\n{make}"
 
     def _shrink(self, requirement: str) -> None:
         """Makes the counterexample small, and leaves out what has nothing to do with it."""

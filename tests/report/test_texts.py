@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 
 from storage_conformance.report import badge, markdown
 from storage_conformance.report.report import Report
+from storage_conformance.requirements import specification
 
+MUST = sum(requirement.level == "MUST" for requirement in specification().requirements.values())
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -58,7 +60,7 @@ def test_the_badge_says_it_in_colour_words_and_for_screen_readers(two):
         "reference, SPEC 1.0",
         "conformant",
         "torchrl, SPEC 1.0",
-        "169 of 172 MUST",
+        f"{MUST - 4} of {MUST - 1} MUST",
     ]
     assert root.get("role") == "img"
     assert root.get("aria-label") == root.findtext(f"{SVG}title")
@@ -74,4 +76,4 @@ def test_the_badge_is_well_formed_whatever_a_backend_is_called(hostile):
 def test_nothing_run_is_said_and_not_a_pass(one):
     empty = Report(one().specification, one().runs, ())
     assert "nothing was run" in markdown.write(empty)
-    assert "0 of 173 MUST" in html.unescape(badge.write(empty))
+    assert f"0 of {MUST} MUST" in html.unescape(badge.write(empty))

@@ -23,6 +23,7 @@ def backend() -> Backend:
             backend="reference",
             install="pip install lazy-tensor-storage",
         ),
+        script="from lazy_tensor_storage import LazyTensorStorage as make",
     )
 
 

@@ -25,11 +25,27 @@ _CLAIMED = _DOCUMENTED | {"fork"}
 # Memory maps hold tensors: of values that are not tensors they keep those of the first row, for all rows (0.14.1).
 _MAPPED = _CLAIMED - {"non_tensor"}
 
+_MAKE_MAPPED = """\
+from tempfile import mkdtemp
+
+from torchrl.data import LazyMemmapStorage
+
+
+def make(*args, **keywords):
+    return LazyMemmapStorage(*args, scratch_dir=mkdtemp(), **keywords)
+"""
+
 
 def lazy_tensor_storage() -> Backend:
     """`torchrl.data.LazyTensorStorage`."""
     return Backend(
-        "torchrl", _make, _CLAIMED, deviations="torchrl", version=_version("torchrl"), context=_quiet
+        "torchrl",
+        _make,
+        _CLAIMED,
+        deviations="torchrl",
+        version=_version("torchrl"),
+        context=_quiet,
+        script="from torchrl.data import LazyTensorStorage as make",
     )
 
 
@@ -43,6 +59,7 @@ def lazy_memmap_storage() -> Backend:
         deviations="torchrl-memmap",
         version=_version("torchrl-memmap"),
         context=scratch.opened,
+        script=_MAKE_MAPPED,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from tensordict import TensorDict
 
+from lazy_tensor_storage import CheckpointError
 from storage_conformance.mutants.altering import Path, rows_of
 from storage_conformance.mutants.delegate import Delegate
 from storage_conformance.mutants.mutant import mutant
@@ -238,7 +239,5 @@ class DamageIsTheEndOfAFile(Delegate):
     def loads(self, path: Path) -> None:
         try:
             self.inner.loads(path)
-        except ValueError as error:
-            if "damaged" in str(error):
-                raise EOFError("ran out of input") from error
-            raise
+        except CheckpointError as error:
+            raise EOFError("ran out of input") from error

@@ -79,6 +79,7 @@ def failure_lines(record: Record, width: int = 80) -> list[str]:
     if record.steps:
         how = "shrunk to " if record.shrunk else ""
         facts += f", {how}{len(record.steps)} step{'' if len(record.steps) == 1 else 's'}"
+    facts += f", seed {record.seed}"
     head = f"{record.requirement}  {word}  {record.title}"
     quoted = f'"{record.sentence}"'
     one = f"{head}   {quoted}   {facts}"
