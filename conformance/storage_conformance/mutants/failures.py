@@ -241,3 +241,13 @@ class DamageIsTheEndOfAFile(Delegate):
             self.inner.loads(path)
         except CheckpointError as error:
             raise EOFError("ran out of input") from error
+
+
+@mutant("ERR-5")
+class StatesMissNames(Delegate):
+    """A state dict in which a number is none ends in an `AttributeError`."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if isinstance(state, dict) and None in state.values() and state.get("last_row", 0) is not None:
+            raise AttributeError("'NoneType' object has no attribute 'item'")
+        self.inner.load_state_dict(state)

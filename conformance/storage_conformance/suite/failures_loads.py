@@ -220,3 +220,21 @@ def a_load_of_a_state_that_raises_leaves_no_trace(lab: Lab, setup: Setup) -> Non
             trial.verify(law("ERR-4"))
         lab.program.lines[:] = program
         trial.write(*rows(setup, 0, capacity(setup), 50).arguments)
+
+
+@check("ERR-5", examples=12, given=lambda features: {"setup": setups(features)})
+def refused_states_raise_what_callers_expect(lab: Lab, setup: Setup) -> None:
+    if not lab.claims("state_dict"):
+        return
+    with lab.checking("COPY-5"):
+        try:
+            states = _states(lab, setup)
+        except (TypeError, ValueError, LookupError, RuntimeError, OSError) as error:
+            raise Raised(error, "state_dict") from error
+    for held in ("fresh", "full"):
+        trial = play(lab, setup, *filled(setup, held, 3))
+        program = list(lab.program.lines)
+        for state, lines in states:
+            lab.program.lines[:] = [*lines, *program]
+            given = Literal(copy.deepcopy(state), "state")
+            raises_a_known_error(lab, lambda: trial.storage.call("load_state_dict", given))  # noqa: B023
