@@ -70,9 +70,8 @@ class Batch:
         found: list[Any] = []
         for number, (_, leaf) in enumerate(leaves(self.node)):
             if isinstance(leaf, Text):
-                found.append(
-                    [_WORDS[(self.seed * 5 + k) % 6] + str(self.seed + k) for k in range(prod(self.lead))]
-                )
+                words = range(prod(self.lead))
+                found.append([f"{_WORDS[(self.seed * 5 + k) % 6]}{self.seed + k}.{number}" for k in words])
                 continue
             tensor = _fill(leaf, self.lead, self.seed, number, self.bits)
             if self.halves and leaf.dtype.is_floating_point:

@@ -101,6 +101,29 @@ class OneTextForAll(_Texts):
 
 
 @mutant("CKPT-8")
+class OneTextForAllLeaves(Altering):
+    """The second text of a row becomes its first."""
+
+    def alter(self, aside: LazyTensorStorage) -> LazyTensorStorage:
+        for row in range(rows_of(aside)):
+            item = aside.get(row)
+            keys = _text_keys(item)
+            for key in keys[1:]:
+                item.set(key, item.get(keys[0]))
+            if keys:
+                aside[row] = item
+        return aside
+
+
+@mutant("CKPT-8")
+class AThousandTexts(_Texts):
+    """Rows after the thousandth get the text of row 0."""
+
+    def keep(self, aside: LazyTensorStorage, row: int) -> Any:
+        return aside.get(row if row < 1_000 else 0)
+
+
+@mutant("CKPT-8")
 class OldTextsStay(_Texts):
     """Rows that were there keep their texts."""
 

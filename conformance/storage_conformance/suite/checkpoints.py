@@ -218,6 +218,28 @@ def texts_come_back_row_by_row(lab: Lab, node: Node, state: str, used: bool) -> 
         sequel(lab, source, setup, Step("load", (0,)), row(setup, 1, 30))
 
 
+SEVERAL_TEXTS = (
+    Fields((("text", Text()), ("a", Leaf()), ("other", Text()))),
+    Fields((("text", Text()), ("next", Fields((("a", Leaf()), ("note", Text()), ("more", Text())))))),
+)
+
+
+@check("CKPT-8", given=lambda features: {"claims": st.just("non_tensor" in features)}, examples=2)
+def texts_of_several_leaves_and_of_many_rows_come_back(lab: Lab, claims: bool) -> None:
+    if not claims:
+        return
+    for node, state in product(SEVERAL_TEXTS, ("partial", "full")):
+        setup = Setup(5, node=node)
+        lab.start()
+        source = shelved(lab, setup, *filled(setup, state, 3))
+        sequel(lab, source, setup, Step("load", (0,)))
+        lab.start()
+        sequel(lab, source, setup, rows(setup, 0, 4, 20), Step("load", (0,)))
+    many = Setup(1_100, node=TEXTS)
+    lab.start()
+    sequel(lab, shelved(lab, many, rows(many, 0, 1_100, 3)), many, Step("load", (0,)))
+
+
 def texts_and_states() -> dict[str, st.SearchStrategy[Any]]:
     nodes = [node for node in kinds(frozenset({"non_tensor"})) if _has_text(node)]
     return {
