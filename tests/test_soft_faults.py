@@ -45,6 +45,7 @@ def test_everything_else_is_checked(storage: Any, named: set[str], unharmed: tup
         findings = [campaign.finding(requirement) for requirement in sorted(ids)]
     failing = {finding.requirement for finding in findings if finding.failure}
     assert named <= failing
-    assert [f.requirement for f in findings if not f.evaluations] == []
+    # What a dump that failed has left is judged only where a sound one comes back whole, shape and size included.
+    assert {f.requirement for f in findings if not f.evaluations} <= {f"CKPT-{n}" for n in range(25, 30)}
     # A full storage is recognised by `max_size`, so that LEN-8 speaks of it too.
     assert {i for i in failing if i.startswith(unharmed)} - {"LEN-8"} == set()
