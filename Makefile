@@ -8,7 +8,7 @@ READY := .venv/.installed
 TIMES := --benchmark-only --benchmark-max-time=0.1 --benchmark-min-rounds=20 --benchmark-columns=median,rounds
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance thorough test check mutants mutation crash fuzz bench cuda clean
+.PHONY: help conformance thorough test check mutants mutation crash fuzz bench dumps cuda clean
 
 help: ## this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ mutants: $(READY) ## faulty storages: is each caught? ARGS="--seed 3", or "--who
 	$(BIN)/python -W ignore -m storage_conformance.mutants.matrix $(ARGS)
 
 mutation: $(READY) ## changes of the reference's own source, with the suite as judge (hours; ARGS="--sample 50 --seed 1")
-	$(BIN)/python -m pip install --quiet --editable '.[mutation]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[mutation]'
 	$(BIN)/python -W ignore tests/mutation $(ARGS)
 
 crash: $(READY) ## dumps that are killed or refused midway: is the old one or the new one left?
@@ -57,7 +57,6 @@ bench: $(READY) ## speed and memory beside other storages: the goals, and what t
 	$(BIN)/python -W ignore -m pytest benchmarks $(TIMES) --benchmark-json=.benchmarks/timings.json -W ignore -rs -q $(ARGS)
 	$(BIN)/python -W ignore benchmarks/report.py .benchmarks/timings.json
 
-.PHONY: dumps
 dumps: $(READY) ## time and memory of dumps and loads of 4 GiB beside a plain copy
 	$(BIN)/python -W ignore benchmarks/dumps.py --document $(ARGS)
 

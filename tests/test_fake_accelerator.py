@@ -33,6 +33,29 @@ print(tried, "mutants")
 """
 
 
+SCRIPTS = """
+from storage_conformance import accelerator
+from storage_conformance.campaign import Campaign
+from storage_conformance.mutants import load_mutants
+from storage_conformance.profile import PROFILES
+from storage_conformance.requirements import specification
+
+accelerator.install()
+for mutant in load_mutants().values():
+    if "accelerator" not in specification().requirements[mutant.fires[0]].features:
+        continue
+    selected = frozenset(mutant.fires)
+    with Campaign(mutant.backend(), selected=selected, profile=PROFILES["quick"], seed=0, device="fake:0") as campaign:
+        script = campaign.finding(mutant.fires[0]).failure.script
+    assert "accelerator.install()" in script
+    try:
+        exec(compile(script, "script", "exec"), {"__name__": "__main__"})
+    except Exception:
+        continue
+    print(mutant.fires[0])
+"""
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
@@ -54,6 +77,14 @@ def test_mutants_are_caught_on_an_accelerator(tmp_path: Path):
     done = run(tmp_path, "-W", "ignore", "-c", MUTANTS)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "8 mutants\n", done.stdout
+
+
+@pytest.mark.slow
+def test_scripts_install_the_accelerator_and_show_the_fault(tmp_path: Path):
+    done = run(tmp_path, "-W", "ignore", "-c", SCRIPTS)
+    assert done.returncode == 0, done.stderr
+    # What takes memory shows in the counts of the device, about which a script claims nothing.
+    assert done.stdout.split() == ["DEV-13", "DEV-14"]
 
 
 def test_the_fake_accelerator_is_refused_beside_another_backend(tmp_path: Path):

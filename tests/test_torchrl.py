@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -43,3 +44,27 @@ def test_with_its_list_the_run_is_green(tmp_path: Path, backend: str):
     assert done.returncode == 0, done.stdout + done.stderr
     listed = load(str(shipped()[backend]), specification(), folder=tmp_path, today=date.today())
     assert f"partial: {len(listed)} known deviations, " in done.stdout, done.stdout
+
+
+ALONE = "import sys\nsys.modules['storage_conformance'] = sys.modules['lazy_tensor_storage'] = None\n"
+
+
+@pytest.mark.parametrize("backend", ["torchrl", "torchrl-memmap"])
+def test_a_script_needs_nothing_of_ours(tmp_path: Path, backend: str):
+    report = tmp_path / "report.xml"
+    command = [
+        sys.executable, "-m", "pytest", f"--conformance={backend}", "--conformance-no-deviations",
+        "--conformance-only=LEN-3", "--conformance-profile=quick", f"--junit-xml={report}", "-p", "no:cacheprovider",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (script,) = [
+        found.get("value", "")
+        for found in ElementTree.parse(report).iter("property")
+        if found.get("name") == "script"
+    ]
+    failing = tmp_path / "failing.py"
+    failing.write_text(ALONE + script.replace("from __future__ import annotations", ""))
+    alone = subprocess.run([sys.executable, str(failing)], capture_output=True, text=True, check=False)
+    assert alone.returncode == 1
+    assert "AssertionError: len(storage) is 2, expected 1" in alone.stderr

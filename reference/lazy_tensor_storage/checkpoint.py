@@ -72,11 +72,16 @@ def opened(
             if FILE not in (found := os.listdir(folder)) and torchrl_dump.FILE in found:  # noqa: PTH208 - a descriptor
                 dump = torchrl_dump.opened(stack, folder, known, ndim)
             else:
-                dump = dump_reading.opened(stack.enter_context(plain_file(folder, FILE)), known)
+                dump = dump_reading.opened(_file(stack, folder, path), known)
             yield dump, stack.enter_context(reported(progress, dump.size, "load"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"there is no dump in {str(path)!r}: {FILE} is missing.") from error
     except UnknownClass as error:
         raise ValueError(f"cannot load {str(path)!r}: {error}; nothing was changed.") from error
     except (Damaged, NotPlain) as error:
         raise CheckpointError(f"cannot load {str(path)!r}: {error}; nothing was changed.") from error
+
+
+def _file(stack: ExitStack, folder: int, path: str | os.PathLike[str]) -> int:
+    try:
+        return stack.enter_context(plain_file(folder, FILE))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"there is no dump in {str(path)!r}: {FILE} is missing.") from error

@@ -131,7 +131,8 @@ class Reading:
     def _values(self, done: Done) -> list[Column]:
         if self.columns is not None or not self.schema.values:
             return self.columns or []
-        lines = _Lines(self.places["values"], done)
+        place = self.places["values"]
+        lines = _Lines(place)
         elements = self.readable * prod(self.schema.trailing)
         try:
             found = dump_values.values_of(lines.next, len(self.schema.values), elements)
@@ -140,6 +141,7 @@ class Reading:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
             raise Damaged(f"the values that are not tensors cannot be read ({error})") from error
         lines.finish()
+        done(place.size)  # not within the try: what a callback raises is no damage
         return found
 
 
@@ -155,9 +157,8 @@ def read_exactly(descriptor: int, target: memoryview, offset: int) -> None:
 class _Lines:
     """The values of a dump, line by line, verified at the end."""
 
-    def __init__(self, place: Place, done: Done) -> None:
+    def __init__(self, place: Place) -> None:
         self._descriptor, self._offset, self._left, self._expected = place
-        self._done = done
         self._sum = 0
         self._held = bytearray()
 
@@ -172,7 +173,6 @@ class _Lines:
             self._offset, self._left = self._offset + len(piece), self._left - len(piece)
             self._sum = zlib.crc32(piece, self._sum)
             self._held += piece
-            self._done(len(piece))
         line = bytes(self._held[: end + 1])
         del self._held[: end + 1]
         return line

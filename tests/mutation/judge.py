@@ -12,7 +12,6 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,8 +75,6 @@ def _in_a_child(folder: Path, stage: str, limit: int) -> str:
             said = _first_violation(folder, stage)
         except BaseException:
             said = "crash"
-            if "LTS_MUTATION_TRACE" in os.environ:
-                traceback.print_exc()
         os.write(writing, said.encode() or b"-")
         os._exit(0)
     os.close(writing)

@@ -182,7 +182,11 @@ def test_symbolic_links_in_the_folder_are_not_followed(tmp_path):
     assert len(target) == 2
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, 1j, torch.ones(1), bytearray(b"x"), range(3)], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, 1j, torch.ones(1), bytearray(b"x"), range(3)],
+    ids=lambda value: type(value).__name__,
+)
 def test_values_without_an_exact_json_form_are_refused_before_anything_is_written(tmp_path, value):
     storage = LazyTensorStorage(3)
     storage.set(0, TensorDict(a=torch.ones(1), s=NonTensorData([value])))
@@ -460,18 +464,23 @@ def test_progress_is_told_of_every_byte_once(tmp_path):
         assert {total for _, total in heard} == {3 * 2**22}
 
 
-def test_what_progress_raises_ends_a_dump_or_a_load_without_a_trace(tmp_path):
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, FileNotFoundError("mine"), ValueError("mine")], ids=repr
+)
+def test_what_progress_raises_ends_a_dump_or_a_load_without_a_trace(tmp_path, error):
     def stop(done, total):
-        raise KeyboardInterrupt
+        if done == total:
+            raise error
 
     small(2).dumps(tmp_path)
     whole = (tmp_path / FILE).read_bytes()
     target, before = small(4), contents(small(4))
-    with pytest.raises(KeyboardInterrupt):
+    kind = error if isinstance(error, type) else type(error)
+    with pytest.raises(kind, match=None if error is KeyboardInterrupt else "^mine$"):
         target.dumps(tmp_path, progress=stop)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert (tmp_path / FILE).read_bytes() == whole
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(kind, match=None if error is KeyboardInterrupt else "^mine$"):
         target.loads(tmp_path, progress=stop)
     assert contents(target) == before
 
